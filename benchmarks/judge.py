@@ -23,7 +23,7 @@ import click
 
 from mmlongbench.draws import Draws
 from mmlongbench.metrics.judge import Answers
-from mmlongbench.models import Backoff
+from mmlongbench.models.client import Backoff
 from mmlongbench.task.metric import Judge, ScoringInput, Settings
 
 ERRORS, HANGS = 0.20, 0.05

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.messages import Messages
-    from mmlongbench.mixes.mixing import Mixed
-    from mmlongbench.mixes.receipt import MixReceipt
+    from mmlongbench.mixes.mixing import Mixed, MixReceipt
     from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import RunResult
     from mmlongbench.models.settings import EndpointError, EndpointSettings, RunOptions
@@ -64,10 +63,11 @@ if TYPE_CHECKING:
     from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selection import Selection
     from mmlongbench.release.verify import Problem, Verified
-    from mmlongbench.scoring.one import Scorer
-    from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
+    from mmlongbench.scoring.running import CellScore, PredictionProblem, Scores
+    from mmlongbench.scoring.score_model import Scorer
     from mmlongbench.shortcuts.audit import ShortcutAudit
-    from mmlongbench.shortcuts.contexts.results import BlindQuestion, ContextAudit, ContextRow
+    from mmlongbench.shortcuts.blind import BlindQuestion
+    from mmlongbench.shortcuts.contexts import ContextAudit, ContextRow
     from mmlongbench.shortcuts.findings import ShortcutFinding
     from mmlongbench.task.metric import Evidence, Judge, Provenance, Score, Settings
     from tokenization import TokenCount
@@ -456,20 +456,17 @@ def run(
         ManifestError: a length is not valid.
 
     """
-    from dataclasses import replace
+    from contextlib import closing
 
     from mmlongbench.io.progress import Progress
-    from mmlongbench.models.opening import calls_file, opened_run
-    from mmlongbench.models.prediction_lines import predictions_file
-    from mmlongbench.models.run import prepare
-    from mmlongbench.models.run import run as run_examples
+    from mmlongbench.models.run import Run
 
     chosen = _selection(datasets, lengths, limit, subset)
-    file = predictions_file(options.model, options.context) if out is None else _path(out, "out")
-    settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
+    file = None if out is None else _path(out, "out")
     opened = open_release(release, tasks=tasks)
-    with opened_run(opened, chosen, options, settings, remote_files=remote_files) as (asking, client):
-        return run_examples(asking, client, prepare(asking, client, file), file, Progress(progress))
+    with closing(Run(opened, chosen, options, endpoint, file, remote_files=remote_files)) as run:
+        run.prepare()
+        return run.ask(Progress(progress))
 
 
 def export(
@@ -697,7 +694,7 @@ def scorer(
         PluginError: a builder that the lock names is not installed, or is broken. For other errors see `open_release`.
 
     """
-    from mmlongbench.scoring.one import Scorer
+    from mmlongbench.scoring.score_model import Scorer
 
     return Scorer(_path(release, "the release"), settings, keeps_reasoning=keep_reasoning, tasks=_tasks(tasks))
 
@@ -763,7 +760,7 @@ def compare_contexts(
     """
     from mmlongbench.errors import ScoringError
     from mmlongbench.io.progress import Progress
-    from mmlongbench.shortcuts.contexts.audit import audit_contexts
+    from mmlongbench.shortcuts.contexts import audit_contexts
 
     files = _paths(predictions, "predictions", ScoringError)
     return audit_contexts(_path(release, "the release"), files, Progress(progress), _tasks(tasks))

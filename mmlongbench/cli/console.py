@@ -22,7 +22,7 @@ import click
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.printable import PrintableStream, drawn_on, printable, shown
-from mmlongbench.table import Table
+from mmlongbench.table import Table, text_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -42,11 +42,8 @@ def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bo
     from rich.table import Table as Grid
     from rich.text import Text
 
-    rows = []
-    for values in table.rows:
-        texts = (v if isinstance(v, str) else f"{v:,}" if isinstance(v, int) else f"{v:.2f}" for v in values)
-        rows.append([shown(text) for text in texts])
-    align = table.align.ljust(len(table.columns), "r")
+    rows = [[shown(text_of(value)) for value in values] for values in table.rows]
+    align = table.sides()
     console = _console()
     room = console.width if console.is_terminal else usual
     widths = _widths([[shown(name) for name in table.columns], *rows], align, room, gap, folds_numbers=folds_numbers)
@@ -249,11 +246,9 @@ def _show_traceback(kind: type[BaseException], error: BaseException, trace: Trac
         click.echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
 
 
-def say(text: str, *, err: bool = False, has_secret: bool = False) -> None:
-    """Print one line; the text may contain anything. Secrets in addresses are left out, unless the line is there to
-    give the user one (`has_secret`).
-    """
-    click.echo(printable(text) if has_secret else shown(text), err=err)
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line; the text may contain anything. Secrets in addresses are left out."""
+    click.echo(shown(text), err=err)
 
 
 def say_notes(notes: Iterable[str]) -> None:

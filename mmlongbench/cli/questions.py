@@ -117,6 +117,13 @@ def questions() -> None:
     "question is left out if they differ.  [default: --ocr]",
 )
 @click.option(
+    "--all",
+    "keeps_all",
+    is_flag=True,
+    help="With --from layer: keep all questions, also where more than a fifth are about one document, or a quarter are "
+    "of one kind.",
+)
+@click.option(
     "--workers", type=COUNT, help="The number of processes; all cores by default. It does not change the bytes."
 )
 @click.option(
@@ -177,6 +184,7 @@ def make(
     out: Path,
     cache: Path | None,
     ocr: bool,
+    keeps_all: bool,
     workers: int | None,
     seconds_a_page: float | None,
     about: Path | None,
@@ -202,11 +210,12 @@ def make(
         if endpoint.url or writing["authors"]:
             raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
         limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
-        layer = Settings(cache or out / LAYERS, limits, with_ocr=ocr)
+        layer = Settings(cache or out / LAYERS, limits, with_ocr=ocr, keeps_all=keeps_all)
         _show_read(make_questions(documents, out, layer, workers or cores(), progress), out, as_json, quiet)
         return
-    if seconds_a_page:
-        raise click.UsageError("--seconds-a-page has no effect without --from layer: leave it out")
+    if seconds_a_page or keeps_all:
+        name = "--seconds-a-page" if seconds_a_page else "--all"
+        raise click.UsageError(f"{name} has no effect without --from layer: leave it out")
     if not writing["authors"]:
         raise click.UsageError("questions with models need --model (repeatable); `--from layer` needs no model")
     if not (endpoint.url or dry_run or replay):
@@ -298,21 +307,21 @@ def _show_read(read: Made, out: Path, as_json: bool, quiet: bool) -> None:
     if as_json or quiet:
         return
     for report in read.reports:
-        say(f"{report.document}: {sum(report.questions.values()):,} questions; {report.why}")
+        reasons = sorted(report.losses.items(), key=lambda item: -item[1])[:_NAMED]
+        why = "".join(f", {count:,} {reason}" for reason, count in reasons)
+        kept, tables = sum(report.questions.values()), number_of(report.tables, "table")
+        say(f"{report.document}: {number_of(kept, 'question')}; {number_of(report.facts, 'cell')} of {tables}{why}")
     for reject in read.unreadable:
         say(f"{reject.document}: not read: {reject.reason}: expected {reject.expected}, found {reject.found}", err=True)
     if read.left_out:
         names = ", ".join(map(shown_name, read.left_out))
         say(f"left out of all contexts ({MANIFEST}: exclude), for pages that cannot be read: {names}", err=True)
-    summary, counts = read.summary, read.summary.counts
+    summary = read.summary
     say(f"questions: {summary.questions:,} ({', '.join(f'{n:,} {kind}' for kind, n in summary.by_kind.items())})")
-    for stage, reasons in summary.rejects.items():
-        say(f"left out by {stage}: {', '.join(f'{n:,} {reason}' for reason, n in reasons.items())}")
-    ranked, with_pages = counts["search finds the pages at rank 1"], counts["questions with pages"]
-    say(
-        f"without pictures: a plain search finds the pages of {ranked:,} of {with_pages:,} questions first; a simple "
-        f"reader of text is right on {counts['text reader is right']:,} of {summary.questions:,}"
-    )
+    for stage, reasons_of in summary.rejects.items():
+        say(f"left out by {stage}: {', '.join(f'{n:,} {reason}' for reason, n in reasons_of.items())}")
+    for note in summary.notes:
+        say(f"note: {note}")
     say(f"{out}/{DOCUMENTS} says more about each document, {out}/{REJECTS} about what was left out")
     if summary.questions:
         say(f"build them: mmlongbench build {shlex.quote(str(out / MANIFEST))} --out RELEASE")
@@ -336,9 +345,8 @@ def export_sheet(questions: Path, review: Path, share: float) -> None:
 
     Give each annotator a copy. A row has what the question, its answer and pages are, and empty cells to fill.
     """
-    from mmlongbench.questions.reviewing.decisions import PROBLEMS
     from mmlongbench.questions.reviewing.merging import read_folder
-    from mmlongbench.questions.reviewing.sheet import write_sheet
+    from mmlongbench.questions.reviewing.sheet import PROBLEMS, write_sheet
 
     if review.exists():
         raise click.UsageError(

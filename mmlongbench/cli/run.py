@@ -4,7 +4,8 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -22,11 +23,8 @@ from mmlongbench.cli.options import (
     with_tasks,
 )
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.models.opening import calls_file, opened_run
-from mmlongbench.models.prediction_lines import predictions_file
 from mmlongbench.models.receipts import FAULTS
-from mmlongbench.models.run import Prepared, RunResult, prepare
-from mmlongbench.models.run import run as run_examples
+from mmlongbench.models.run import Run, RunResult
 from mmlongbench.models.settings import EndpointSettings, RunOptions
 from mmlongbench.release.release import open_release
 from mmlongbench.release.selection import Selection
@@ -71,18 +69,16 @@ def run(
     Run the same command again to continue a run that was stopped: no call whose answer arrived is repeated.
     """
     is_quiet = quiet or as_json
-    file = out or predictions_file(options.model, options.context)
-    settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
     whole = open_release(release, tasks)
-    with opened_run(whole, selection, options, settings, remote_files=remote_files) as (asking, client):
-        prepared = prepare(asking, client, file)
+    with closing(Run(whole, selection, options, endpoint, out, remote_files=remote_files)) as asked:
+        asked.prepare()
         if not is_quiet:
-            _show_prepared(prepared, options)
-        found = run_examples(asking, client, prepared, file, bars(is_quiet=is_quiet))
+            _show_prepared(asked, options)
+        found = asked.ask(bars(is_quiet=is_quiet))
     if as_json:
         click.echo(json.dumps({**asdict(found), "out": str(found.out)}))
     elif not quiet:
-        _show_result(found, prepared.probed.notes)
+        _show_result(found, asked.notes)
         if found.answers:
             is_part = selection != Selection() or found.without_context > 0
             words = ["mmlongbench", "score", str(release), str(found.out), *(["--only-answered"] if is_part else [])]
@@ -91,7 +87,7 @@ def run(
         sys.exit(1)
 
 
-def _show_prepared(prepared: Prepared, options: RunOptions) -> None:
+def _show_prepared(prepared: Run, options: RunOptions) -> None:
     expected = [tokens for plan in prepared.planned if (tokens := prepared.expected(plan)) is not None]
     examples = number_of(len(prepared.planned), "example")
     if expected:
@@ -99,14 +95,14 @@ def _show_prepared(prepared: Prepared, options: RunOptions) -> None:
             f", {sum(expected) * options.samples:,} prompt tokens expected, at most {max(expected):,} in a prompt"
         )
     say(examples)
-    if calibrations := list(prepared.probed.calibrations.values()):
+    if calibrations := list(prepared.calibrations.values()):
         constant = _range([each.constant for each in calibrations], ".0f")
         texts = f"a text {_range([each.ratio for each in calibrations], '.3f')} times the release's tokens"
         if all(each.is_exact for each in calibrations):
             texts = "texts are counted by the model's tokenizer"
         image = f"an image {_range([each.wrapper for each in calibrations], '.1f')} more than the rule says"
         say(f"  probes: the chat template has {constant} tokens, {texts}, {image}")
-    for note in prepared.probed.notes:
+    for note in prepared.notes:
         say(f"note: {note}")
     if prepared.oversized:
         what = "are left out" if options.skip_oversized else "are sent all the same (--skip-oversized leaves them out)"

@@ -28,12 +28,11 @@ from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.io.locations import refuse_url
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.metrics.judge.claims import Summaries, write_claims
-from mmlongbench.metrics.judge.client import JudgeClient
-from mmlongbench.models.pace import Backoff
+from mmlongbench.metrics.judge.judged import judge_client
+from mmlongbench.metrics.judge.summaries import Summaries, write_claims
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.release import open_release
-from mmlongbench.scoring.problems import REASONS
+from mmlongbench.scoring.predictions import REASONS
 from mmlongbench.table import Table
 from mmlongbench.task.metric import PROFILES, Judge, Profile, Settings
 
@@ -317,8 +316,10 @@ def claims(
     """
     is_quiet = quiet or as_json
     datasets = _summaries(release, tasks)
-    with closing(JudgeClient(replace(judge, is_dry=dry_run), Backoff())) as client:
-        claimed = list(write_claims(client, release / DATA, out or release / DATA, datasets, bars(is_quiet=is_quiet)))
+    with closing(judge_client(replace(judge, is_dry=dry_run))) as client:
+        progress = bars(is_quiet=is_quiet)
+        folder = release / DATA
+        claimed = list(write_claims(client, judge.models[0], folder, out or folder, datasets, progress))
         usage = client.usage()
     if as_json:
         click.echo(json.dumps({"datasets": [asdict(each) for each in claimed], "usage": usage}))

@@ -1,6 +1,7 @@
 """The subcommand `shortcuts`: what tells an answer without looking."""
 
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,18 +17,17 @@ from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.release.release import open_release
-from mmlongbench.shortcuts.audit import ShortcutAudit, audit_shortcuts
-from mmlongbench.shortcuts.contexts.audit import audit_contexts
-from mmlongbench.shortcuts.contexts.blind import MAX_LUCK
-from mmlongbench.shortcuts.contexts.needs import FEW, MARGIN, POWER, UNSOLVED
-from mmlongbench.shortcuts.contexts.results import ContextAudit, ContextRow
+from mmlongbench.shortcuts.audit import (
+    ShortcutAudit,
+    audit_shortcuts,
+    carriers,
+    exclude_files,
+    questions_to_look_at,
+    write_exclude,
+)
+from mmlongbench.shortcuts.blind import MAX_LUCK
+from mmlongbench.shortcuts.contexts import FEW, MARGIN, POWER, UNSOLVED, ContextAudit, ContextRow, audit_contexts
 from mmlongbench.shortcuts.difficulty import difficulty_table, searches_of
-from mmlongbench.shortcuts.pruning.blind import prune_blind
-from mmlongbench.shortcuts.pruning.choosing import MAX_SHARE
-from mmlongbench.shortcuts.pruning.naming import errata_files, options, write_errata
-from mmlongbench.shortcuts.pruning.release import prune_shortcuts
-from mmlongbench.shortcuts.pruning.results import Pruned
-from mmlongbench.shortcuts.to_look_at import questions_to_look_at
 from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table, Value
 
@@ -57,10 +57,11 @@ _SHOWN = 10
     help="Search for gold also by meaning, with this sentence-transformers model: a folder, or an id on the hub.",
 )
 @click.option(
-    "--prune",
+    "--write-exclude",
+    "exclude",
     type=NEW_FILE,
     metavar="FILE",
-    help="Write errata that drop questions, so that what was found is reduced.",
+    help="Write the ids of the questions that carry leaks, as errata that leave them out of the next build.",
 )
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
 @html_option
@@ -73,7 +74,7 @@ def shortcuts(
     against: Path | None,
     predictions: Sequence[Path],
     dense: str | None,
-    prune: Path | None,
+    exclude: Path | None,
     show_all: bool,
     html: Path | None,
     as_json: bool,
@@ -90,10 +91,10 @@ def shortcuts(
         unused = {"--dataset": datasets, "--against": against, "--dense": dense, "--all": show_all, "--check": check}
         if given := [name for name, value in unused.items() if value]:
             raise click.UsageError(f"{given[0]} has no effect with --predictions: leave one of them out")
-        _compare(release, predictions, prune, tasks, html, progress, as_json=as_json)
+        _compare(release, predictions, exclude, tasks, html, progress, as_json=as_json)
         return
     opened = open_release(release, tasks)
-    files = errata_files(prune, datasets or opened.datasets) if prune else {}
+    files = exclude_files(exclude, datasets or opened.datasets) if exclude else {}
     with searches_of(dense) as searches:
         audit = audit_shortcuts(opened, progress, datasets, against, searches)
     if html:
@@ -108,8 +109,8 @@ def shortcuts(
             click.echo(json.dumps(line.model_dump()))
     else:
         _show_findings(release, audit, show_all=show_all)
-    if prune:
-        _write_pruned(prune_shortcuts(opened, audit, progress, against), opened.lock, files, as_json=as_json)
+    if exclude:
+        _write_exclude(carriers(audit.leaks), opened.lock, files, is_quiet=as_json)
     if check and audit.leaks:
         sys.exit(1)
 
@@ -149,7 +150,7 @@ def _show_findings(release: Path, audit: ShortcutAudit, *, show_all: bool) -> No
 def _compare(
     release: Path,
     predictions: Sequence[Path],
-    prune: Path | None,
+    exclude: Path | None,
     tasks: TaskFiles,
     html: Path | None,
     progress: Progress,
@@ -158,25 +159,44 @@ def _compare(
 ) -> None:
     """Print what models answer without the context, or with a part of it, beside what they answer with all of it."""
     lock = read_lock(release) if (release / LOCK).is_file() else None
-    if prune:
-        errata_files(prune, list(lock.datasets) if lock else ())
+    if exclude:
+        exclude_files(exclude, list(lock.datasets) if lock else ())
     audit = audit_contexts(release, predictions, progress, tasks)
     if html:
-        from mmlongbench.web.contexts_page import contexts_page
         from mmlongbench.web.kit import write_page
+        from mmlongbench.web.shortcuts_page import contexts_page
 
         write_page(html, contexts_page(f"Contexts of {release.resolve().name}", audit))
     if as_json:
         click.echo(json.dumps(audit.model_dump(mode="json")))
     else:
         _show_contexts(audit)
-    if prune:
-        pruned = prune_blind(audit, lock)
-        _write_pruned(pruned, lock, errata_files(prune, [each.dataset for each in pruned]), as_json=as_json)
+    if exclude:
+        reasons: dict[str, dict[str, str]] = {}
+        for found in audit.blind:
+            said = f"{found.right} of {found.answers} answers are right, luck {found.luck:.2g}"
+            why = f"answered without the context by {', '.join(found.models)}: {said}"
+            reasons.setdefault(found.dataset, {})[found.id] = why
+        files = exclude_files(exclude, [counts.dataset for counts in audit.blind_counts])
+        _write_exclude(reasons, lock, files, is_quiet=as_json)
+
+
+def _write_exclude(
+    reasons: Mapping[str, Mapping[str, str]], lock: Lock | None, files: Mapping[str, Path], *, is_quiet: bool
+) -> None:
+    """Write a file for each dataset of which questions are to be excluded, and say how it is used."""
+    for dataset, of_id in reasons.items():
+        write_exclude(files[dataset], lock, dataset, of_id)
+        if not is_quiet:
+            setting = shlex.quote(f"{dataset}.errata={files[dataset]}")
+            say(f"{files[dataset]}: {number_of(len(of_id), 'question')} of {dataset}; build without them:")
+            say(f"  mmlongbench build MANIFEST --set {setting}")
+    if not reasons and not is_quiet:
+        say("nothing to exclude; no file is written")
 
 
 def _show_contexts(audit: ContextAudit) -> None:
-    """Print a table of means and a table of differences for each model, the questions to prune, and the notes."""
+    """Print tables of means and of differences for each model, the questions that are answered blind, and the notes."""
     say(f"scores from 0 to 100; [low, high]: {LEVEL:.0%} intervals over {RESAMPLES:,} resamples of clusters")
     for model in audit.models:
         rows = [row for row in audit.rows if row.model == model]
@@ -256,37 +276,3 @@ def _ends(low: float | None, high: float | None) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _write_pruned(pruned: Sequence[Pruned], lock: Lock | None, files: Mapping[str, Path], *, as_json: bool) -> None:
-    """Write a file of errata for each dataset with drops; print what they do, or an object for each dataset."""
-    for each in pruned:
-        if each.drops:
-            write_errata(each, lock, files[each.dataset])
-        if as_json:
-            click.echo(json.dumps({"pruned": each.model_dump(mode="json")}))
-    if as_json:
-        return
-    rows: list[tuple[Value, ...]] = []
-    advice = []
-    for dataset, effect in ((each.dataset, effect) for each in pruned for effect in each.effects):
-        excesses = (effect.before, effect.after, effect.other_before, effect.other_after)
-        points = ("–" if excess is None else f"{100 * excess:+.1f}" for excess in excesses)
-        rows.append((dataset, effect.kind, *points, effect.drops, effect.verdict))
-        if effect.advice:
-            why = f"drops of at most {MAX_SHARE:.0%} of the questions do not mend it"
-            if effect.verdict == "reduced":
-                why = "drops reduce it, but do not mend it"
-            advice.append(f"{dataset}, {effect.kind}: {why}; instead: {effect.advice}")
-    if rows:
-        columns = ("dataset", "what tells", "before", "after", "other learner before", "after", "drops", "verdict")
-        print_table(Table(columns, rows, "points above chance, before and after the drops", advice, align="llrrrrrl"))
-    for each in pruned:
-        for note in each.notes:
-            say(f"note: {each.dataset}: {note}")
-        if each.drops:
-            file, number = files[each.dataset], number_of(len(each.drops), "question")
-            say(f"{file}: drops {number} of {each.questions:,}; the set that is left is {each.name}:")
-            say(f"  mmlongbench build MANIFEST {options(each, file)}")
-    if not any(each.drops for each in pruned):
-        say("nothing to drop; no file is written")

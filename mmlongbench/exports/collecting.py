@@ -179,8 +179,10 @@ def _read_result(fields: Mapping[str, object]) -> tuple[str, Reply | str] | Faul
     status = response.status_code if response else None
     body = response.body if response else None
     if line.error is None and response is not None and status in (None, 200):
-        reply = read_reply(json.dumps(body).encode())
-        return line.custom_id, reply.why if isinstance(reply, RequestError) else reply
+        try:
+            return line.custom_id, read_reply(json.dumps(body).encode())
+        except RequestError as error:
+            return line.custom_id, error.why
     # The error in few words: the status and what the server says.
     inner = body.get("error", body) if isinstance(body, dict) else body
     inner_words = inner.get("message") or inner.get("code") if isinstance(inner, dict) else inner

@@ -4,23 +4,44 @@ No more calls run at once than the settings allow. A failed call is not made aga
 again.
 """
 
+import fcntl
 import threading
+import time
+import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import ClassVar
 
-from mmlongbench.models.call_store import Answer, CallStore
-from mmlongbench.models.calls import ModelCall, Unusable, V
-from mmlongbench.models.endpoint import Endpoint
-from mmlongbench.models.pace import Backoff, RateLimiter
-from mmlongbench.models.replies import RequestError
-from mmlongbench.models.settings import DEFAULT_CALLER, Caller, EndpointError, EndpointSettings
+from pydantic import ValidationError
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity.nap import sleep_using_event
+
+from mmlongbench.io.sqlite_rows import MEMORY, Store
+from mmlongbench.models.calls import Call, V
+from mmlongbench.models.replies import RequestError, Unusable
+from mmlongbench.models.settings import Caller, EndpointError, EndpointSettings
 
 MAX_LOST = 40
 """The number of calls that must fail, one after another, before no more calls are made to the endpoint."""
 DRY = "not asked: this is a dry run"
-_STOPPED = RequestError("stopped", "never", name="stopped")
 _COUNTS = ("calls", "from_cache", "failed_calls", "requests", "input_tokens", "output_tokens")
+_PAUSE = 0.05
+"""The seconds between two checks whether another process has finished a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The seconds to wait before a call is made again."""
+
+    first: float = 1.0
+    """The wait before the second attempt; it doubles for each further attempt."""
+    most: float = 30.0
+    """The longest of the waits that double."""
+    asked: float = 300.0
+    """The longest `Retry-After` that is accepted; a call that should wait longer fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +50,91 @@ class Failed:
 
     why: str
     name: str = ""
-    """The name of the error (see `refusals`); empty for an answer that cannot be used, or if no call was made."""
+    """A key of `REFUSALS`; empty for an answer that cannot be used, or if no call was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model's answer, and how many tokens the call took."""
+
+    model: str
+    value: str
+    """The answer as JSON."""
+    input_tokens: int
+    output_tokens: int
+
+
+class CallStore(Store):
+    """The answers in a file; the key of an answer is the hash of its call.
+
+    Each answer is written at once. Threads and processes may share a file: one of them makes a call, the others wait
+    for its answer.
+    """
+
+    table: ClassVar[str] = "answers"
+    columns: ClassVar[str] = (
+        "call TEXT, model TEXT NOT NULL, verdict TEXT NOT NULL, "
+        "input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL"
+    )
+    replaces: ClassVar[bool] = True
+    writes_ahead: ClassVar[bool] = True
+
+    def __init__(self, path: Path | None, caller: Caller) -> None:
+        """Open or make a file; without a path, answers are kept in memory."""
+        self._caller = caller
+        super().__init__(path or MEMORY)
+        self._calls = weakref.WeakValueDictionary[str, threading.Lock]()
+        with self._usable():
+            self._locks = path.with_name(f"{path.name}.lock").open("ab") if path else None
+        if self._locks:
+            weakref.finalize(self, self._locks.close)
+
+    def unusable(self, error: Exception) -> EndpointError:
+        """Return the error to raise when the file cannot be used."""
+        role, options = self._caller.role, self._caller.options
+        return self._caller.error(
+            f"the {role}'s answers {self.path} cannot be used: {error}; name another file with {options}cache"
+        )
+
+    def get(self, key: str) -> Answer | None:
+        """Return the answer to the call with this key, or None if there is none."""
+        row = self.row(key)
+        return Answer(*row[1:]) if row else None
+
+    def keep(self, key: str, answer: Answer) -> None:
+        """Save an answer; it is on disk when this returns."""
+        self.write([(key, *astuple(answer))])
+
+    @contextmanager
+    def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
+        """Make sure that, for each call, only one thread of all processes runs the block at a time. `wait` waits for
+        some seconds, and returns whether to stop waiting.
+
+        Other processes are kept out by a lock on one byte of the lock file, which the operating system releases if this
+        process ends. It is tried again and again, because a thread that waits in the kernel may get an error about a
+        deadlock.
+        """
+        with self._guard:
+            lock = self._calls.setdefault(key, threading.Lock())
+        place = int(key[:15], 16)
+        with lock:
+            while self._locks:
+                with suppress(BlockingIOError):
+                    fcntl.lockf(self._locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+                    break
+                if wait(_PAUSE):
+                    break
+            try:
+                yield
+            finally:
+                if self._locks:
+                    fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, place)
+
+    def close(self) -> None:
+        """Close the file."""
+        super().close()
+        if self._locks:
+            self._locks.close()
 
 
 class ModelClient:
@@ -40,16 +145,25 @@ class ModelClient:
 
     """
 
-    def __init__(self, settings: EndpointSettings, backoff: Backoff, caller: Caller = DEFAULT_CALLER) -> None:
+    def __init__(
+        self, settings: EndpointSettings, backoff: Backoff | None = None, caller: Caller | None = None
+    ) -> None:
         """Open the file of answers and the endpoint; no call is made yet."""
-        settings.check(caller)
+        self._caller = caller or Caller()
+        settings.check(self._caller)
         self.settings = settings
-        self._caller = caller
-        self._endpoint = None if settings.is_dry else Endpoint(settings.url, settings.timeout, caller)
+        self._endpoint = None
+        if not settings.is_dry:
+            from mmlongbench.models.endpoint import Endpoint  # takes a second
+
+            self._endpoint = Endpoint(settings.url, settings.timeout, self._caller)
         is_there = settings.cache is not None and (settings.cache.exists() or not settings.is_dry)
-        self._store = CallStore(settings.cache if is_there else None, caller)
-        self._pace = RateLimiter(backoff)
+        self._store = CallStore(settings.cache if is_there else None, self._caller)
+        self._backoff = backoff or Backoff()
         self._slots = threading.BoundedSemaphore(settings.concurrency)
+        self._stopped = threading.Event()
+        self._open_at = 0.0
+        """The time before which no request is sent, because the endpoint asked to wait."""
         self._guard = threading.Lock()
         self._counts = Counter(dict.fromkeys(_COUNTS, 0))
         self._failed: dict[str, Failed] = {}
@@ -59,7 +173,7 @@ class ModelClient:
 
     def stop(self) -> None:
         """Make no more calls; those under way end at once, as failed."""
-        self._pace.stop()
+        self._stopped.set()
         if self._endpoint:
             self._endpoint.stop()
 
@@ -77,11 +191,12 @@ class ModelClient:
         tokens were used. If the settings have prices, the cost is added.
         """
         with self._guard:
-            found: dict[str, float] = dict(self._counts)
+            usage: dict[str, float] = dict(self._counts)
+        usage["requests"] = self._endpoint.requests if self._endpoint else 0
         if self.settings.prices:
-            tokens = (found["input_tokens"], found["output_tokens"])
-            found["cost"] = sum(count * price / 1e6 for count, price in zip(tokens, self.settings.prices, strict=True))
-        return found
+            tokens = (usage["input_tokens"], usage["output_tokens"])
+            usage["cost"] = sum(count * price / 1e6 for count, price in zip(tokens, self.settings.prices, strict=True))
+        return usage
 
     def window(self, model: str) -> int | None:
         """Return how many tokens of prompt and answer a model takes; None if the endpoint does not say it."""
@@ -91,11 +206,11 @@ class ModelClient:
         """Return the options that the endpoint refused, and that are therefore not sent to a model."""
         return self._endpoint.left_out(model) if self._endpoint else frozenset()
 
-    def knows(self, call: ModelCall[V]) -> bool:
+    def knows(self, call: Call[V]) -> bool:
         """Return whether the answer to a call is on file."""
         return self._store.get(call.key) is not None
 
-    def ask(self, call: ModelCall[V], *, is_fresh: bool = False) -> V | Failed:
+    def ask(self, call: Call[V], *, is_fresh: bool = False) -> V | Failed:
         """Return a model's answer as `call.read` reads it, or a `Failed` that says why there is none.
 
         An answer that is on file is returned, unless `is_fresh` is true: then the model is asked, and its answer takes
@@ -105,103 +220,113 @@ class ModelClient:
             EndpointError: the endpoint is not reachable, refuses the key, or has stopped answering.
 
         """
-        key = call.key
-        with self._store.alone(key, self._pace.stopped_within):
-            kept = None if is_fresh else self._store.get(key)
-            known = call.restored(kept.value) if kept else Unusable("none is kept")
-            if not isinstance(known, Unusable):
-                self._count(from_cache=1)
-                return known
-            if key not in self._failed:
-                found = Failed(DRY) if self.settings.is_dry else self._made(call, key)
-                if not isinstance(found, Failed):
-                    return found
-                self._failed[key] = found
-                self._count(**{"planned_calls" if self.settings.is_dry else "failed_calls": 1})
-            return self._failed[key]
+        with self._store.alone(call.key, self._stopped.wait):
+            if not is_fresh and (kept := self._store.get(call.key)):
+                with suppress(ValidationError):  # an answer that is none is asked for again
+                    answer = call.form.model_validate_json(kept.value)
+                    self._count(from_cache=1)
+                    return answer
+            if call.key in self._failed:
+                return self._failed[call.key]
+            if self.settings.is_dry:
+                self._failed[call.key] = Failed(DRY)
+                self._count(planned_calls=1)
+            elif self._over is None:
+                try:
+                    return self._answer(call)
+                except RequestError as error:
+                    self._failed[call.key] = Failed(f"{call.model}: {error.why}", error.name)
+                    self._count(failed_calls=1)
+                except (EndpointError, OSError) as error:  # the endpoint fails as a whole: all waits end
+                    self._over = self._over or error
+                    self._stopped.set()
+            if call.key not in self._failed and self._over:
+                raise self._over
+            return self._failed[call.key]
 
-    def _made(self, call: ModelCall[V], key: str) -> V | Failed:
-        """Make a call unless the client has given up the endpoint. If the endpoint fails as a whole during this call,
-        the client gives it up, and all waits end.
-        """
-        if self._over is None:
-            try:
-                return self._attempts(call, key)
-            except (EndpointError, OSError) as error:
-                self._over = self._over or error
-                self._pace.stop()
-        raise self._over
-
-    def _attempts(self, call: ModelCall[V], key: str) -> V | Failed:
-        note, troubles = "", list[RequestError]()
-        for attempt in range(call.attempts or self.settings.attempts):
-            if attempt and not self._pace.rest(key, attempt):
-                break
-            found = self._once(call, key, note)
-            if isinstance(found, Unusable):
-                troubles.append(RequestError(str(found), "unusable"))
-                if found.is_final:
-                    break
-                note = f"Your last answer could not be used: {found.fault}. {call.reminder}"
-            elif not isinstance(found, RequestError):
-                return found
-            else:
-                troubles.append(found)
-                if self._is_hopeless(found, troubles):
-                    break
-        return self._given_up(call.model, troubles or [_STOPPED])
-
-    def _is_hopeless(self, found: RequestError, troubles: Sequence[RequestError]) -> bool:
-        """Return whether another attempt is useless: the endpoint refuses, asks to wait too long, or is away."""
-        is_held = found.wait is None or self._pace.hold(found.wait)
-        return found.kind == "never" or not is_held or self._is_away(troubles)
-
-    def _is_away(self, troubles: Sequence[RequestError]) -> bool:
-        """Return whether all attempts that the settings allow were made, and none of them reached the endpoint."""
-        return len(troubles) >= self.settings.attempts and all(each.kind == "unreachable" for each in troubles)
-
-    def _once(self, call: ModelCall[V], key: str, note: str) -> V | RequestError | Unusable:
-        """Make a call once; a good answer is saved before it is returned."""
-        with self._slots:
-            if self._endpoint is None or not self._pace.pass_gate():
-                return _STOPPED
-            outcome = self._endpoint.ask(call, note)
-        self._count(requests=outcome.requests)
-        if isinstance(outcome, RequestError):
-            return outcome
-        self._count(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
-        if outcome.is_refusal and not call.reads_refusals:
-            said = " ".join(outcome.words.split())[:120]
-            return RequestError(f"the {self._caller.role} refuses: {said}", name="refusal")
-        if outcome.fault and not call.reads_cut_off:
-            return Unusable(outcome.fault)
-        found = call.read_reply(outcome)
-        if not isinstance(found, Unusable):
-            answer = Answer(call.model, found.model_dump_json(), outcome.input_tokens, outcome.output_tokens)
-            self._store.keep(key, answer)
-            self._count(calls=1)
-            self._lost = 0
-        return found
-
-    def _given_up(self, model: str, troubles: Sequence[RequestError]) -> Failed:
-        """Return the failure of a call.
+    def _answer(self, call: Call[V]) -> V:
+        """Make a call until there is a usable reply, or another attempt is useless.
 
         Raises:
+            RequestError: there is no usable reply.
             EndpointError: the endpoint failed, not only this call.
 
         """
-        last, tries = troubles[-1], len(troubles)
-        if self._is_away(troubles):
-            role, options = self._caller.role, self._caller.options
-            raise self._lost_endpoint(f"no {role} answers there ({last.why}); start it, or correct {options}url")
-        if last.kind != "never":  # an endpoint that refuses this call may answer others
-            with self._guard:
-                self._lost = 0 if last.kind == "unusable" else self._lost + 1
-        if self._lost >= MAX_LOST:
-            raise self._lost_endpoint(f"{self._lost} calls failed one after another, the last: {last.why}")
-        if tries == 1:
-            return Failed(f"{model}: {last.why}", last.name)
-        return Failed(f"{model}: no usable answer in {tries} attempts, the last: {last.why}", last.name)
+        errors: list[RequestError] = []
+        most = call.attempts or self.settings.attempts
+
+        def attempt() -> V:
+            fault = next((error.fault for error in reversed(errors) if isinstance(error, Unusable)), "")
+            note = f"Your last answer could not be used: {fault}. {call.reminder}" if fault else ""
+            try:
+                return self._once(call, note)
+            except RequestError as error:
+                errors.append(error)
+                raise
+
+        def is_away() -> bool:
+            return len(errors) >= self.settings.attempts and all(error.kind == "unreachable" for error in errors)
+
+        def is_worth_another(error: BaseException) -> bool:
+            return (
+                isinstance(error, RequestError) and error.kind != "never" and self._holds(error.wait) and not is_away()
+            )
+
+        retrying = Retrying(
+            stop=stop_after_attempt(most),
+            wait=wait_exponential_jitter(
+                multiplier=self._backoff.first, max=self._backoff.most, jitter=self._backoff.first / 4
+            ),
+            sleep=sleep_using_event(self._stopped),
+            retry=retry_if_exception(is_worth_another),
+            reraise=True,
+        )
+        try:
+            return retrying(attempt)
+        except RequestError as last:
+            if is_away():
+                role, options = self._caller.role, self._caller.options
+                raise self._lost_endpoint(
+                    f"no {role} answers there ({last.why}); start it, or correct {options}url"
+                ) from last
+            if isinstance(last, Unusable):
+                self._lost = 0
+            elif last.kind != "never":  # an endpoint that refuses this call may answer others
+                with self._guard:
+                    self._lost += 1
+            if self._lost >= MAX_LOST:
+                why = f"{self._lost} calls failed one after another, the last: {last.why}"
+                raise self._lost_endpoint(why) from last
+            if len(errors) > 1:
+                last.why = f"no usable answer in {len(errors)} attempts, the last: {last.why}"
+            raise
+
+    def _holds(self, seconds: float | None) -> bool:
+        """Let no request through for some seconds, as the endpoint asks; return False if that is too long."""
+        if seconds is not None and seconds <= self._backoff.asked:
+            self._open_at = max(self._open_at, time.monotonic() + seconds)
+        return seconds is None or seconds <= self._backoff.asked
+
+    def _once(self, call: Call[V], note: str) -> V:
+        """Make a call once; a good answer is saved before it is returned."""
+        with self._slots:
+            while (left := self._open_at - time.monotonic()) > 0 and not self._stopped.wait(left):
+                pass
+            if self._endpoint is None or self._stopped.is_set():
+                raise RequestError("stopped", "never", name="stopped")
+            reply = self._endpoint.ask(call, note)
+        self._count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
+        if reply.is_refusal and not call.reads_refusals:
+            said = " ".join(reply.words.split())[:120]
+            raise RequestError(f"the {self._caller.role} refuses: {said}", name="refusal")
+        if reply.fault and not call.reads_cut_off:
+            raise Unusable(reply.fault)
+        answer = call.read(reply)
+        kept = Answer(call.model, answer.model_dump_json(), reply.input_tokens, reply.output_tokens)
+        self._store.keep(call.key, kept)
+        self._count(calls=1)
+        self._lost = 0
+        return answer
 
     def _lost_endpoint(self, why: str) -> EndpointError:
         kept = f"; the answers so far are kept in {self.settings.cache}" if self.settings.cache else ""

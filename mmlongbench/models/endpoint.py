@@ -1,30 +1,33 @@
-"""Sends one request to an endpoint that speaks OpenAI's protocol, and reads the result.
+"""Sends requests to an endpoint that speaks OpenAI's protocol. Each is cut off when its time is over.
 
-The retries of the client library are off, because `ModelClient` counts the attempts.
+Importing this module takes a second, because of the client library. Retries of the library are off: `ModelClient` makes
+them, since it must also repeat calls whose reply cannot be used.
 """
 
-import importlib
 import os
+import socket
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from pydantic import BaseModel, ValidationError
 
 from mmlongbench.io.downloads import retry_after
 from mmlongbench.io.printable import without_password, without_secrets
-from mmlongbench.models.calls import ModelCall, V
-from mmlongbench.models.options import named_in, of_the_form, renamed
-from mmlongbench.models.refusals import REFUSALS, name_of
-from mmlongbench.models.replies import Outcome, Reply, RequestError, listed_window, read_reply
+from mmlongbench.models.calls import Call, V
+from mmlongbench.models.replies import REFUSALS, Reply, RequestError, name_of, read_reply
 from mmlongbench.models.settings import Caller
-from mmlongbench.models.wire import Transport
-
-if TYPE_CHECKING:
-    import openai
 
 MAX_BYTES = 16 * 1024 * 1024
 """The maximum size of a response."""
+_MAX_OF_ERROR = 64 * 1024
+"""How many bytes of an error response are read."""
 _SHORTEST_KEY = 8
 """The characters of a key that is looked for in messages; a shorter one, as for a local server, is no secret."""
 _CONNECT = 10.0
@@ -32,123 +35,167 @@ _CONNECT = 10.0
 _REFUSES_OPTIONS = (400, 422, 501)
 """The HTTP statuses with which endpoints refuse options that they do not know, such as structured output."""
 _WORTH_ANOTHER = (408, 409, 425, 429)
+_OF_THE_FORM = {
+    "response_format": ("response_format", "schema"),
+    "max_completion_tokens": ("max_completion_tokens", "max_tokens"),
+}
+"""Options that do not change the answer, and their names in refusals. They may be left out after any refusal."""
+_OF_THE_DRAW = {"temperature": ("temperature",), "seed": ("seed",)}
+"""Options that change the answer, and their names in refusals. An option is left out only if a refusal names it and
+names no option of `_OF_THE_FORM`."""
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""The two names of the limit of an answer; some endpoints know only one of them."""
+
+
+class _Listed(BaseModel):
+    id: str = ""
+    max_model_len: int | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Listed] = []
 
 
 class Endpoint:
     """An endpoint; several threads may use it."""
 
     def __init__(self, url: str, timeout: float, caller: Caller) -> None:
-        """Open the client; nothing is sent yet."""
+        """Open the client; nothing is sent yet.
+
+        Raises:
+            EndpointError: the address is not valid.
+
+        """
         self.url = _checked(url, caller)
-        self._caller = caller
-        self._timeout = timeout
+        """The address in the form for messages, without a password."""
+        self.requests = 0
+        """The number of requests so far."""
+        self._caller, self._timeout = caller, timeout
         self._key = os.environ.get("OPENAI_API_KEY", "")
         self._unknown: dict[str, frozenset[str]] = {}
         """For each model, the options that a refusal named and that are therefore left out."""
-        self._renamed: dict[str, Mapping[str, str]] = {}
+        self._names: dict[str, Mapping[str, str]] = {}
         """For each model, the options that a refusal asked for under another name."""
-        self._library: Any = importlib.import_module("openai")  # only here, because it takes a second
-        http = importlib.import_module(self._library.DefaultHttpxClient.__bases__[0].__module__)
-        self._wire = Transport(self._library, http, timeout)
-        self._client = self._opened(url)
-        self._unreachable: tuple[type[Exception], ...] = (http.ConnectError, http.ConnectTimeout)
-        self._late: tuple[type[Exception], ...] = (self._library.APITimeoutError, http.TimeoutException)
-        self._broken_off: tuple[type[Exception], ...] = (self._library.APIConnectionError, http.HTTPError)
-
-    def _opened(self, url: str) -> "openai.OpenAI":
-        library = self._library
-        limits = library.Timeout(self._timeout, connect=min(self._timeout, _CONNECT))
-        client: openai.OpenAI = library.OpenAI(
-            base_url=url, api_key=self._key or "none", timeout=limits, max_retries=0, http_client=self._wire.client
+        self._here = threading.local()
+        self._under_way: set[_Deadline] = set()
+        self._is_stopped = False
+        # Every request has its own connection, which can be cut. A redirect could carry the key to another host.
+        http = openai.DefaultHttpxClient(
+            limits=httpx2.Limits(max_keepalive_connections=0),
+            event_hooks={"request": [self._watch], "response": [_read_error]},
+            follow_redirects=False,
         )
-        return client
+        limits = openai.Timeout(timeout, connect=min(timeout, _CONNECT))
+        key = self._key or "none"
+        self._client = openai.OpenAI(base_url=url, api_key=key, timeout=limits, max_retries=0, http_client=http)
 
     def stop(self) -> None:
         """Cut the connections of calls under way, which then fail; no further call is answered."""
-        self._wire.stop()
+        self._is_stopped = True
+        for deadline in tuple(self._under_way):
+            deadline.end()
 
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
 
-    def window(self, model: str) -> int | None:
-        """Return how many tokens of prompt and answer a model takes, if the endpoint lists it (as vLLM does)."""
-        try:
-            with self._wire.request(_CONNECT), self._client.models.with_streaming_response.list() as response:
-                body = _body(response.iter_bytes())
-        except (self._library.OpenAIError, *self._broken_off, *self._late):
-            return None
-        return listed_window(body, model) if isinstance(body, bytes) else None
-
-    def ask(self, call: ModelCall[V], note: str = "") -> Outcome:
-        """Make a call, and repeat it without an option that the endpoint refuses.
-
-        If the refusal names an option and the call succeeds without it, later calls to the model leave this option out
-        too. If the refusal names no option, it may be about this call only. Then the options of `of_the_form` are left
-        out of this call only.
-        """
-        unknown, requests, own = self._unknown.get(call.model, frozenset()), 1, call.options()
-        names = self._renamed.get(call.model, {})
-        options = _under_names(names, _without(unknown, own))
-        found, was_renamed = self._request(call, note, options), False
-        while isinstance(found, RequestError) and found.status in _REFUSES_OPTIONS:
-            if not was_renamed and (other := renamed(found.why, options)):
-                was_renamed, names, options = True, other, _under_names(other, options)
-            else:
-                named = named_in(found.why, own) & set(options)
-                left_out = named or of_the_form(own) & set(options)
-                if not left_out:
-                    break
-                unknown, options = unknown | named, _without(left_out, options)
-            requests += 1
-            found = self._request(call, note, options)
-        if isinstance(found, Reply):
-            self._unknown[call.model] = self._unknown.get(call.model, frozenset()) | unknown
-            self._renamed[call.model] = names
-        return replace(found, requests=requests)
-
     def left_out(self, model: str) -> frozenset[str]:
         """Return the options that the endpoint refused, and that are therefore not sent to a model."""
         return self._unknown.get(model, frozenset())
 
-    def _request(self, call: ModelCall[V], note: str, options: Mapping[str, object]) -> Outcome:
+    def window(self, model: str) -> int | None:
+        """Return how many tokens of prompt and answer a model takes, if the endpoint lists it (as vLLM does)."""
+        try:
+            with self._deadline(_CONNECT), self._client.models.with_streaming_response.list() as response:
+                listed = _Models.model_validate_json(_body(response.iter_bytes())).data
+        except (openai.OpenAIError, httpx2.HTTPError, RequestError, ValidationError):
+            return None
+        return next((each.max_model_len for each in listed if each.id == model and (each.max_model_len or 0) > 0), None)
+
+    def ask(self, call: Call[V], note: str = "") -> Reply:
+        """Make a call, and repeat it without an option that the endpoint refuses.
+
+        If the refusal names an option and the call succeeds without it, later calls to the model leave this option out
+        too. If the refusal names no option, it may be about this call only. Then the options of `_OF_THE_FORM` are left
+        out of this call only.
+
+        Raises:
+            RequestError: there is no reply.
+            EndpointError: every call will fail, because the key or the path is wrong.
+
+        """
+        unknown, names = self.left_out(call.model), self._names.get(call.model, {})
+        options = {names.get(name, name): value for name, value in call.options.items() if name not in unknown}
+        was_renamed = False
+        while True:
+            try:
+                reply = self._request(call, note, options)
+            except RequestError as error:
+                if error.status not in _REFUSES_OPTIONS:
+                    raise
+                other = {
+                    name: other
+                    for name, other in _OTHER_NAMES.items()
+                    if name in options and f"'{other}' instead" in error.why
+                }
+                if other and not was_renamed:
+                    was_renamed, names = True, other
+                    options = {other.get(name, name): value for name, value in options.items()}
+                    continue
+                named: frozenset[str] = frozenset()
+                for called in (_OF_THE_FORM, _OF_THE_DRAW):
+                    named = named or frozenset(
+                        name
+                        for name in called
+                        if name in call.options and any(word in error.why for word in called[name])
+                    )
+                left_out = (named or _OF_THE_FORM.keys() & call.options.keys()) & options.keys()
+                if not left_out:
+                    raise
+                unknown |= named
+                options = {name: value for name, value in options.items() if name not in left_out}
+            else:
+                self._unknown[call.model] = self.left_out(call.model) | unknown
+                self._names[call.model] = names
+                return reply
+
+    def _request(self, call: Call[V], note: str, options: Mapping[str, object]) -> Reply:
         said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
         start = time.monotonic()
-        with self._wire.request() as deadline:
-            found = self._exchanged(said)
-        if isinstance(found, Reply):
-            found = replace(found, seconds=round(time.monotonic() - start, 3))
-        if isinstance(found, RequestError):
-            found = replace(found, why=self._without_key(found.why))
-        is_away = isinstance(found, RequestError) and found.kind == "unreachable"
-        return self._late_trouble() if deadline.is_over and not is_away else found
+        with self._deadline(self._timeout) as deadline:
+            self.requests += 1
+            try:
+                reply = self._exchange(said)
+            except RequestError as error:
+                if deadline.is_over and error.kind != "unreachable":
+                    raise self._late() from error
+                raise
+        return replace(reply, seconds=round(time.monotonic() - start, 3))
 
-    def _exchanged(self, said: dict[str, Any]) -> Outcome:
+    def _exchange(self, said: dict[str, Any]) -> Reply:
         try:
             with self._client.chat.completions.with_streaming_response.create(**said) as response:
-                body = _body(response.iter_bytes())
-        except self._library.APIStatusError as error:
-            return self._refused(error)
-        except self._late as error:
-            is_away = isinstance(error.__cause__, self._unreachable)
-            return replace(self._late_trouble(), kind="unreachable" if is_away else "again")
-        except self._broken_off as error:
+                return read_reply(_body(response.iter_bytes()))
+        except openai.APIStatusError as error:
+            raise self._refused(error) from error
+        except (openai.APIConnectionError, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
-            is_away = isinstance(cause, self._unreachable)
-            why = " ".join(str(cause).split()) or type(cause).__name__
+            is_away = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
+            if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
+                raise self._late("unreachable" if is_away else "again") from error
+            why = self._without_key(" ".join(str(cause).split()) or type(cause).__name__)
             if is_away:
-                return RequestError(why, "unreachable", name="connection")
-            return RequestError(f"the connection broke: {why}", name="connection")
-        return read_reply(body) if isinstance(body, bytes) else body
+                raise RequestError(why, "unreachable", name="connection") from error
+            raise RequestError(f"the connection broke: {why}", name="connection") from error
 
-    def _late_trouble(self) -> RequestError:
-        return RequestError(f"no answer in {self._timeout:g} s", name="timeout")
+    def _late(self, kind: Literal["again", "unreachable"] = "again") -> RequestError:
+        return RequestError(f"no answer in {self._timeout:g} s", kind, name="timeout")
 
     def _without_key(self, said: str) -> str:
         """Return an endpoint's message without the key, because files with such messages may be passed on."""
         return said.replace(self._key, "<key>") if len(self._key) >= _SHORTEST_KEY else said
 
-    def _refused(self, error: "openai.APIStatusError") -> RequestError:
+    def _refused(self, error: openai.APIStatusError) -> RequestError:
         """Return the error for a status that is not a success.
 
         Raises:
@@ -174,42 +221,83 @@ class Endpoint:
         is_worth = is_worth and not REFUSALS[name].is_final
         wait = retry_after(error.response.headers) if is_worth else None
         asks = "" if wait is None else f", asks to wait {wait:g} s"
-        return RequestError(
-            f"HTTP {status}{': ' if said else ''}{said}{asks}",
-            "again" if is_worth else "never",
-            status,
-            wait,
-            name=name,
-        )
+        why = f"HTTP {status}{': ' if said else ''}{said}{asks}"
+        return RequestError(why, "again" if is_worth else "never", name=name, status=status, wait=wait)
+
+    @contextmanager
+    def _deadline(self, seconds: float) -> Iterator["_Deadline"]:
+        """Limit the time of the request that the block sends in this thread."""
+        self._here.deadline = deadline = _Deadline(min(self._timeout, seconds))
+        self._under_way.add(deadline)
+        try:
+            if self._is_stopped:
+                deadline.end()
+            yield deadline
+        finally:
+            deadline.timer.cancel()
+            self._under_way.discard(deadline)
+
+    def _watch(self, request: httpx2.Request) -> None:
+        request.extensions["trace"] = self._here.deadline.trace
 
 
-def _body(chunks: Iterable[bytes]) -> bytes | RequestError:
-    """Return a whole response, or an error if it is too large."""
+class _Deadline:
+    """The total time that one request may take; the HTTP library limits only the wait for each piece of a response."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_over = False
+        self._socket: socket.socket | None = None
+        self.timer = threading.Timer(seconds, self.end)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def end(self) -> None:
+        """Cut the connection; if it does not exist yet, it is cut as soon as it does."""
+        self.is_over = True
+        if self._socket:
+            with suppress(OSError):  # it is already closed
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def trace(self, _: str, info: Mapping[str, object]) -> None:
+        """Keep the connection when it is made; the HTTP library calls this for each of its steps."""
+        of_connection = getattr(info.get("return_value"), "get_extra_info", None)
+        if of_connection:
+            self._socket = of_connection("socket")
+            if self.is_over:
+                self.end()
+
+
+def _read_error(response: httpx2.Response) -> None:
+    """Read the beginning of an error response; the client library would read it completely."""
+    if response.is_success or not isinstance(response.stream, httpx2.SyncByteStream):
+        return
+    body = bytearray()
+    with suppress(httpx2.HTTPError):  # the status is enough
+        for chunk in response.stream:
+            body += chunk
+            if len(body) >= _MAX_OF_ERROR:
+                break
+    response.stream.close()
+    response.stream = httpx2.ByteStream(bytes(body[:_MAX_OF_ERROR]))
+
+
+def _body(chunks: Iterable[bytes]) -> bytes:
     body = bytearray()
     for chunk in chunks:
         body += chunk
         if len(body) > MAX_BYTES:
-            return RequestError(f"a response of more than {MAX_BYTES:,} bytes", name="not-a-completion")
+            raise RequestError(f"a response of more than {MAX_BYTES:,} bytes", name="not-a-completion")
     return bytes(body)
-
-
-def _without(names: frozenset[str], options: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in options.items() if name not in names}
-
-
-def _under_names(names: Mapping[str, str], options: Mapping[str, object]) -> dict[str, object]:
-    return {names.get(name, name): value for name, value in options.items()}
 
 
 def _checked(url: str, caller: Caller) -> str:
     """Return an endpoint's address in the form for messages, without a password."""
     try:
         parts = urlsplit(url)
-        is_good = parts.scheme in ("http", "https") and bool(parts.hostname)
         place = f"{parts.hostname}:{parts.port}" if parts.port else f"{parts.hostname}"
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return f"{parts.scheme}://{place}{parts.path}"
     except ValueError:
-        is_good = False
-    if not is_good:
-        said = without_password(url)
-        raise caller.error(f"{caller.options}url {said!r}: expected an address such as http://127.0.0.1:8000/v1")
-    return f"{parts.scheme}://{place}{parts.path}"
+        pass
+    said = without_password(url)
+    raise caller.error(f"{caller.options}url {said!r}: expected an address such as http://127.0.0.1:8000/v1")

@@ -2,25 +2,24 @@
 
 `prompt tokens = constant + ratio × text + Σ (image by the model's rule + wrapper)`. The constant (the chat template),
 the wrapper (markers around an image) and the ratio (tokens of the model's tokenizer for each token counted here) come
-from `probes`, never from the calls that they are compared with.
+from about eight small calls, the probes, and never from the calls that they are compared with: one call with almost
+nothing, three with one image of different size; and for each dataset, three with texts of different size and one with
+several equal images between the dataset's own words. Probes are made of the release's texts and images: so the texts
+are like those of the examples, and a server that may read only the folder of images can read them.
 """
 
 import math
 import statistics
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
-from mmlongbench.prompt import Image, Prompt
+from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.release.example_cost import adjacent
 from tokenization import TextTokenizer, TokenizationError, VisionRule
 
-LEAST_TOLERANCE = 2
-"""A difference of this many tokens is never reported, unless the model's own tokenizer counts the text."""
-_NORMAL = 1.4826
-"""The ratio of a normal distribution's standard deviation to its median absolute deviation."""
 FAULTS = {
     "image-lost": "images were lost",
     "image-shrunk": "images were made smaller",
@@ -28,6 +27,23 @@ FAULTS = {
     "more-tokens": "something was added",
 }
 """What a difference means, in words."""
+LEAST_TOLERANCE = 2
+"""A difference of this many tokens is never reported, unless the model's own tokenizer counts the text."""
+NO_USAGE = "the endpoint does not say how many tokens a prompt has: there are no receipts"
+"""What is said if the endpoint counts nothing."""
+_NORMAL = 1.4826
+"""The ratio of a normal distribution's standard deviation to its median absolute deviation."""
+_NOTHING = "a"
+"""The text of the probe with almost nothing."""
+_TEXT_SIZES = (1_500, 6_000, 24_000)
+"""About how many characters the three texts have, which are made of pieces of all given prompts."""
+_SEVERAL, _SEVERAL_TOKENS = 32, 8_192
+"""The maximum number of the several equal images, and about how many tokens they cost at most; there are two or more
+of them."""
+_AROUND = 100
+"""The characters of a text that are kept on each side of one of the several images."""
+_LEAST_WRAPPER, _MOST_WRAPPER = -2, 64
+"""The tokens around an image that are plausible; anything else means that the rule is not the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +67,11 @@ class Costs:
     """The model's tokenizer; None: `count_text` counts texts, and a calibrated ratio scales the counts."""
     count_text: Callable[[str], int]
     """Counts a text as the release does."""
+    size: Callable[[str], Size]
+    """Returns the size in which an image is sent."""
 
-    def of(self, prompt: Prompt, sizes: Sequence[Size], text: int | None = None) -> Cost:
-        """Return the cost of a prompt.
-
-        Args:
-            prompt: the prompt.
-            sizes: width and height of each image, as they are sent.
-            text: the tokens of its text, if the release has counted them.
+    def of(self, prompt: Prompt, text: int | None = None) -> Cost:
+        """Return the cost of a prompt; `text` are the tokens of its text, if the release has counted them.
 
         Raises:
             ReleaseError: the model refuses an image of this size.
@@ -68,7 +81,7 @@ class Costs:
             text = sum(self.tokenizer.count(part) for part in prompt.parts if isinstance(part, str))
         elif text is None:
             text = self.count_text(prompt.text)
-        rule = self.rule
+        rule, sizes = self.rule, [self.size(path) for path in prompt.images]
         try:
             places = range(1, len(sizes) + 1) if rule.by_place else [len(sizes)] * len(sizes)
             images = tuple(rule.tokens(*size, place) for size, place in zip(sizes, places, strict=True))
@@ -94,6 +107,110 @@ class Calibration:
         """Return the expected prompt tokens."""
         images = sum(cost.images) - cost.saved + self.wrapper * len(cost.images)
         return round(self.constant + self.ratio * cost.text + images)
+
+
+def calibrate(
+    ask: Callable[[Prompt], int | None], costs: Mapping[str, Costs], prompts: Mapping[str, Sequence[Prompt]]
+) -> tuple[dict[str, Calibration], list[str]]:
+    """Find out by probes how an endpoint counts.
+
+    Args:
+        ask: sends a prompt, and returns the endpoint's count of its tokens; None if it gives none.
+        costs: counts the prompts of each dataset, all by one rule and one tokenizer of the model.
+        prompts: some prompts of each dataset.
+
+    Returns:
+        The calibration of each dataset, none if the endpoint counts nothing; and sentences about what is not as the
+        model's rule says.
+
+    """
+    nothing = ask(Prompt.of([_NOTHING]))
+    if nothing is None:
+        return {}, [NO_USAGE]
+    notes: list[str] = []
+    first = next(iter(costs.values()))
+    base = first.of(Prompt.of([_NOTHING])).text
+    ratios = {name: _ratio(ask, costs[name], shown, nothing, base) for name, shown in prompts.items()}
+    is_exact = first.tokenizer is not None and all(ratio is None for ratio in ratios.values())
+    if first.tokenizer is not None and not is_exact:
+        notes.append(f"{first.tokenizer.name} does not count texts as the endpoint does; the ratio is calibrated")
+    usual = statistics.median([ratio for ratio in ratios.values() if ratio is not None] or [1.0])
+
+    def over(prompt: Prompt, cost: Cost, calibration: Calibration) -> float:
+        """Return how many tokens the endpoint counts beyond the expected ones."""
+        usage = ask(prompt)
+        expected = calibration.constant + calibration.ratio * cost.text + sum(cost.images) - cost.saved
+        return 0.0 if usage is None else usage - expected
+
+    alone = {
+        path: first.of(Prompt.of([Image(path), _NOTHING]))
+        for path in sorted({path for shown in prompts.values() for prompt in shown for path in prompt.images})
+    }
+    by_cost = sorted(alone, key=lambda path: alone[path].images[0])
+    if by_cost:  # note those of three sizes whose count is not that of the rule
+        plain = Calibration(nothing - usual * base, 0.0, usual)
+        sizes = dict.fromkeys((by_cost[0], by_cost[len(by_cost) // 2], by_cost[-1]))
+        beyond = {path: over(Prompt.of([Image(path), _NOTHING]), alone[path], plain) for path in sizes}
+        least = beyond[by_cost[0]]
+        wrapper = least if _LEAST_WRAPPER <= least <= _MOST_WRAPPER else 0.0
+        for path, tokens in beyond.items():
+            if abs(tokens - wrapper) > LEAST_TOLERANCE + 1:
+                width, height = first.size(path)
+                expected = alone[path].images[0]
+                notes.append(
+                    f"the endpoint counts {expected + tokens:,.0f} tokens for an image of {width} × {height} pixels, "
+                    f"the rule of {first.rule.name} {expected + wrapper:,.0f}: it changes such images, or another rule "
+                    "fits (--count-as)"
+                )
+
+    calibrations = {}
+    for name, shown in prompts.items():
+        ratio = usual if (own := ratios[name]) is None else own
+        known = Calibration(nothing - ratio * base, 0.0, ratio, is_exact)
+        most = max(shown, key=lambda prompt: len(prompt.images))
+        wrapper = 0.0
+        if most.images:
+            # the markers of an image, and the change in the tokens of the text that it splits
+            small = next(path for path in by_cost if any(path in prompt.images for prompt in shown))
+            number = max(2, _SEVERAL_TOKENS // max(1, alone[small].images[0]))
+            several = Prompt.of(_around_images(most, small, number))
+            wrapper = over(several, costs[name].of(several), known) / len(several.images)
+            if not _LEAST_WRAPPER <= wrapper <= _MOST_WRAPPER:  # not counted by the rule, which is noted
+                wrapper = 0.0
+        calibrations[name] = replace(known, wrapper=round(wrapper) if is_exact else wrapper)
+    return calibrations, notes
+
+
+def _ratio(
+    ask: Callable[[Prompt], int | None], costs: Costs, prompts: Sequence[Prompt], nothing: int, base: int
+) -> float | None:
+    """Return the tokens of the endpoint for each token here; None if it counts each text as the tokenizer here."""
+    points = []
+    for size in _TEXT_SIZES:
+        piece = size // len(prompts)  # from the middle of each prompt
+        texts = [text[max(0, (len(text) - piece) // 2) :][:piece] for text in (prompt.text for prompt in prompts)]
+        shown = Prompt.of(["\n".join(texts)])
+        usage, here = ask(shown), costs.of(shown).text
+        if usage is not None and here > base:
+            points.append((here - base, usage - nothing))
+    if not points or (costs.tokenizer and all(here == there for here, there in points)):
+        return None
+    return sum(here * there for here, there in points) / sum(here * here for here, _ in points)
+
+
+def _around_images(prompt: Prompt, image: str, most: int) -> Iterator[Part]:
+    """Yield the beginning of a prompt, at most some images long, with one image in the place of each, and with only the
+    words near images.
+    """
+    number = 0
+    for part in prompt.parts:
+        if isinstance(part, Image):
+            number += 1
+            yield Image(image)
+        else:
+            yield part if len(part) <= 2 * _AROUND else f"{part[:_AROUND]}{part[-_AROUND:]}"
+            if number >= min(most, _SEVERAL):
+                return
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,63 +271,45 @@ def receipts(file: str, paid: Sequence[Paid], calibration: Calibration) -> Recei
     The median of the differences is taken as an error of the probes (`shift`), but only if it is smaller than half of
     the cheapest image and than a hundredth of a prompt: so an image that is lost in every call is seen. Tolerance and
     shift are 0 if the model's own tokenizer counts the text.
-
-    Args:
-        file: the name of the file.
-        paid: its calls.
-        calibration: what the probes found.
-
     """
     differences = [call.expected - call.usage for call in paid]
     cheapest = min((min(call.cost.images) + calibration.wrapper for call in paid if call.cost.images), default=None)
     tolerance, shift = 0, 0.0
     if differences and not calibration.is_exact:
         middle = statistics.median(differences)
-        spread = statistics.median(abs(each - middle) for each in differences)
+        spread = statistics.median(abs(difference - middle) for difference in differences)
         texts = statistics.median(call.cost.text for call in paid)
         tolerance = max(LEAST_TOLERANCE, round(3 * _NORMAL * spread), round(math.sqrt(texts)))
         bound = statistics.median(call.expected for call in paid) / 100
         shift = middle if abs(middle) <= min(bound, bound if cheapest is None else cheapest / 2) else 0.0
-    usages = Counter(call.usage for call in paid)
+    expected_at = defaultdict[int, set[int]](set)
+    for call in paid:
+        expected_at[call.usage].add(call.expected)
     off = []
     for call, difference in zip(paid, differences, strict=True):
-        missing = round(difference - shift)
         if abs(difference - shift) > tolerance:
-            is_bound = _is_bound(call, paid, usages[call.usage])
+            missing = round(difference - shift)
+            # a count looks like a bound if calls of different cost have it, and none that should cost as much has more
+            is_bound = len(expected_at[call.usage]) > 1 and all(
+                other.usage <= call.usage for other in paid if other.expected >= call.expected
+            )
             off.append(OffCall(call.name, _fault(call, missing, calibration.wrapper, tolerance, is_bound), missing))
     shown = None if cheapest is None else round(cheapest)
     return Receipts(file, len(paid), tolerance, shift, tolerance + 1, shown, tuple(off))
-
-
-def _is_bound(call: Paid, paid: Sequence[Paid], times: int) -> bool:
-    """Return whether a count looks like a bound: calls of different cost have it, and no call has more."""
-    same = {each.expected for each in paid if each.usage == call.usage} if times > 1 else set[int]()
-    return len(same) > 1 and all(each.usage <= call.usage for each in paid if each.expected >= call.expected)
 
 
 def _fault(call: Paid, missing: int, wrapper: float, tolerance: int, is_bound: bool) -> str:
     """Return the name of what most likely happened to a call."""
     if missing < 0:
         return "more-tokens"
-    costs = sorted(each + wrapper for each in call.cost.images)
+    costs = [tokens + wrapper for tokens in call.cost.images]
     if is_bound or not costs or missing > sum(costs) + tolerance:
         return "prompt-cut"
-    slack = max(LEAST_TOLERANCE, tolerance) + abs(wrapper)  # words that an image separated may now be one token
-    return "image-lost" if _is_sum(missing, costs, slack) else "image-shrunk"
-
-
-def _is_sum(missing: int, costs: Sequence[float], slack: float) -> bool:
-    """Return whether some tokens are what one image costs, or several images of one cost, or all images."""
-    if abs(missing - sum(costs)) <= slack:
-        return True
-    times = Counter(costs)
-    return any(
-        number <= times[cost] and abs(missing - number * cost) <= slack
-        for cost in times
-        if (number := round(missing / cost) if cost else 0)
-    )
-
-
-def sizes_of(prompt: Prompt, size: Callable[[str], Size]) -> list[Size]:
-    """Return the size of each image of a prompt, in reading order."""
-    return [size(part.path) for part in prompt.parts if isinstance(part, Image)]
+    # the tokens of one image, of several images of one cost, or of all images; words that an image separated may now be
+    # one token
+    slack = max(LEAST_TOLERANCE, tolerance) + abs(wrapper)
+    is_lost = abs(missing - sum(costs)) <= slack
+    for cost, times in Counter(costs).items():
+        number = round(missing / cost) if cost else 0
+        is_lost = is_lost or (0 < number <= times and abs(missing - number * cost) <= slack)
+    return "image-lost" if is_lost else "image-shrunk"

@@ -1,15 +1,12 @@
-"""Reads a response of an endpoint as a `Reply`, or as a `RequestError` if it holds no chat completion."""
+"""Replies of endpoints, and the errors in their place: what happened, whether another attempt may help, what to do."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
-
-Kind: TypeAlias = Literal["again", "never", "unreachable", "unusable"]
-"""`again`: another attempt may succeed; `never`: no attempt can succeed; `unreachable`: nothing listens at the address;
-`unusable`: there is a reply, but it does not have the form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +16,6 @@ class Reply:
     words: str
     input_tokens: int
     output_tokens: int
-    requests: int = 1
-    """The number of requests that it took."""
     fault: str = ""
     """Why the reply cannot be used, whatever it contains; empty if it can."""
     reasoning: str = ""
@@ -35,21 +30,43 @@ class Reply:
     """Whether the endpoint marks the words as a refusal of the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestError:
-    """Why there is no reply."""
+class RequestError(Exception):
+    """A request got no usable reply."""
 
-    why: str
-    kind: Kind = "again"
-    status: int = 0
-    wait: float | None = None
-    """The seconds that the endpoint asks to wait."""
-    requests: int = 1
-    name: str = ""
-    """The name of the error (see `refusals`); empty for a reply that cannot be used."""
+    def __init__(
+        self,
+        why: str,
+        kind: Literal["again", "never", "unreachable"] = "again",
+        *,
+        name: str = "",
+        status: int = 0,
+        wait: float | None = None,
+    ) -> None:
+        """Keep what is known about the failure.
+
+        Args:
+            why: what happened, in one line.
+            kind: `again` if another attempt may succeed, `never` if none can, `unreachable` if nothing listens there.
+            name: a key of `REFUSALS`; empty for a reply that cannot be used.
+            status: the HTTP status.
+            wait: the seconds that the endpoint asks to wait.
+
+        """
+        super().__init__(why)
+        self.why, self.kind, self.name, self.status, self.wait = why, kind, name, status, wait
 
 
-Outcome: TypeAlias = Reply | RequestError
+class Unusable(RequestError):
+    """A reply has no answer of the requested form."""
+
+    def __init__(self, fault: str, words: str = "", *, is_final: bool = False) -> None:
+        """Keep the fault in this project's words, which a model is told in the next attempt, and the beginning of its
+        reply. A final one is not tried again, because the public code whose rules are followed does not either.
+        """
+        super().__init__(f"{fault} in {words}" if words else fault, "never" if is_final else "again")
+        self.fault = fault
+
+
 _CUT_OFF = {"length": "cut off at its bound of tokens", "content_filter": "cut off by the endpoint's filter"}
 """Why a reply is incomplete, by finish reason. The last object in an incomplete reply may be only a quotation."""
 
@@ -79,37 +96,40 @@ class _Completion(BaseModel):
     usage: object = None
 
 
-def read_reply(body: bytes) -> Outcome:
-    """Return the content of a response with status 200."""
+def read_reply(body: bytes) -> Reply:
+    """Return the content of a response with status 200.
+
+    Raises:
+        RequestError: the response holds no chat completion.
+
+    """
     try:
         read = _Completion.model_validate(json.loads(body))
     except (ValueError, RecursionError) as error:
-        if not isinstance(error, ValidationError):
-            return RequestError(f"a response that is no chat completion: {error}"[:200], name="not-a-completion")
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        return RequestError(
-            f"a response that is no chat completion: {place + ': ' if place else ''}{first['msg']}"[:200],
-            name="not-a-completion",
-        )
-    message = read.choices[0].message
-    reason = read.choices[0].finish_reason or ""
+        why = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            why = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        raise RequestError(f"a response that is no chat completion: {why}"[:200], name="not-a-completion") from error
+    message, reason = read.choices[0].message, read.choices[0].finish_reason or ""
     cut_off = _CUT_OFF.get(reason)
     apart = next(
-        (text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str) and text), ""
+        (text for text in (message.reasoning_content, message.reasoning) if text and isinstance(text, str)), ""
     )
     if message.content is None and not message.refusal and not apart and reason in ("", "error", "abort"):
-        return RequestError("a response without an answer", name="not-a-completion")
+        raise RequestError("a response without an answer", name="not-a-completion")
     usage = dict(_counts(read.usage))
-    words = _text_of(message.content)
+    parts = [message.content or ""] if not isinstance(message.content, list) else message.content
+    texts = [_Part(text=part) if isinstance(part, str) else part for part in parts]
+    words = "".join(part.text or "" for part in texts if part.type in ("text", "output_text"))
     if cut_off and apart and words.strip() == apart.strip():
         words = ""  # some servers copy reasoning that never ended into the answer
     return Reply(
-        _encodable(words or message.refusal or ""),
+        (words or message.refusal or "").encode("utf-8", "replace").decode(),
         prompt_tokens(usage) or 0,
         usage.get("completion_tokens", 0),
         fault=f"an answer that was {cut_off}" if cut_off else "",
-        reasoning=_encodable(apart),
+        reasoning=apart.encode("utf-8", "replace").decode(),
         finish_reason=reason[:40],
         is_refusal=bool(message.refusal) and not words,
         usage=usage,
@@ -147,43 +167,13 @@ def leaves_cached_out(counts: Sequence[tuple[int, int, int]]) -> bool:
     return 4 * off <= lacking
 
 
-class _Listed(BaseModel):
-    id: str = ""
-    max_model_len: int | None = None
-
-
-class _Models(BaseModel):
-    """The part of a list of models that is used."""
-
-    data: list[_Listed] = []
-
-
-def listed_window(body: bytes, model: str) -> int | None:
-    """Return the window of a model from an endpoint's list of models; None if the list does not say it."""
-    try:
-        listed = _Models.model_validate_json(body).data
-    except ValidationError:
-        return None
-    return next((each.max_model_len for each in listed if each.id == model and (each.max_model_len or 0) > 0), None)
-
-
-def _text_of(content: str | list[_Part | str] | None) -> str:
-    """Return the text of a message; parts of other kinds, such as reasoning, are left out."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    parts = [_Part(text=part) if isinstance(part, str) else part for part in content]
-    return "".join(part.text or "" for part in parts if part.type in ("text", "output_text"))
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
-
-
 _DETAILS = {
     "prompt_tokens_details": ("cached_tokens", "image_tokens", "text_tokens"),
     "completion_tokens_details": ("reasoning_tokens",),
 }
 """The further counts that are kept, by the object that holds them."""
+_MAX_COUNT = 1 << 40
+"""Counts above this are no counts."""
 
 
 def _counts(usage: object) -> Iterator[tuple[str, int]]:
@@ -198,17 +188,91 @@ def _counts(usage: object) -> Iterator[tuple[str, int]]:
             images = details.get("multimodal_tokens")
             found += [("image_tokens", images.get("image"))] if isinstance(images, dict) else []
     for name, value in found:
-        count = _whole(value)
-        if count is not None and (count or name != "prompt_tokens"):  # every prompt has a token
-            yield name, count
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _MAX_COUNT:
+            continue
+        if int(value) == value and (value or name != "prompt_tokens"):  # every prompt has a token
+            yield name, int(value)
 
 
-def _whole(value: object) -> int | None:
-    """Return a count of tokens; None if the value is not a count."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MAX_TOKENS:
-        return None
-    return int(value) if int(value) == value else None
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A kind of error of the usual servers: OpenAI, vLLM, SGLang, llama.cpp, transformers and common proxies."""
+
+    advice: str
+    """What a user can do about it."""
+    pattern: str = ""
+    """A regular expression for messages of this kind, without regard to case; empty if only the status tells."""
+    statuses: tuple[int, ...] = ()
+    """The HTTP statuses that always mean this kind."""
+    is_final: bool = False
+    """Whether another attempt is useless, whatever the status is."""
 
 
-_MAX_TOKENS = 1 << 40
-"""Counts above this are no counts."""
+REFUSALS: Mapping[str, Refusal] = {
+    "decode-budget": Refusal(
+        "start the server with VLLM_MAX_MEDIA_REQUEST_DECODE_BYTES=0",
+        r"VLLM_MAX_MEDIA_REQUEST_DECODE_BYTES|media decode budget",
+        is_final=True,
+    ),
+    "encoder-cache": Refusal(
+        "an image is larger than the server's encoder cache; see its --max-num-batched-tokens",
+        r"encoder cache size",
+        is_final=True,
+    ),
+    "file-not-allowed": Refusal(
+        "start the server with --allowed-local-media-path and the folder of the images, or use --images data-uri",
+        r"allowed.local.media.path|local media|cannot load local files|must be a subpath",
+        is_final=True,
+    ),
+    "missing-file": Refusal(
+        "the server does not see the file; use --images data-uri", r"no such file|FileNotFoundError", is_final=True
+    ),
+    "image-limit": Refusal(
+        "raise the server's limit of images (vLLM: --limit-mm-per-prompt); --skip-oversized leaves such examples out",
+        r"at most \d+ image|too many images|images? count .*exceeds|number of images .*exceed|count .* exceeds limit",
+        is_final=True,
+    ),
+    "context-length": Refusal(
+        "the prompt is longer than the model's window; --skip-oversized leaves such examples out",
+        r"context.?length|context.?window|context size|longer than the (maximum )?model|maximum model length"
+        r"|requested token count exceeds|prompt is too long|too many tokens|exceed_context_size",
+        is_final=True,
+    ),
+    "request-size": Refusal(
+        "the request has too many bytes for the server or a proxy; use --images file-url or a URL",
+        r"request entity too large|payload too large|body too large|request too large",
+        (413,),
+        is_final=True,
+    ),
+    "content-filter": Refusal("the server refuses the content", r"content.?filter|content management", is_final=True),
+    "unknown-field": Refusal("the server does not know an option of the request", statuses=(422,), is_final=True),
+    "overloaded": Refusal("run the same command again, with a smaller --concurrency", statuses=(429, 503)),
+    "timeout": Refusal("raise --timeout", statuses=(408, 504)),
+    "connection": Refusal("run the same command again"),
+    "not-a-completion": Refusal("the endpoint does not answer in the form of OpenAI's chat completions"),
+    "refusal": Refusal("the model refuses to answer"),
+    "server-error": Refusal("see the log of the server"),
+    "bad-request": Refusal("see the message of the server"),
+    "stopped": Refusal("run the same command to continue"),
+}
+"""The kinds of errors by name, in the order in which their patterns are tried."""
+SKIPS = ("context-length", "image-limit", "request-size")
+"""The errors that say that a model cannot be given an example; a line of predictions has the same word (`skipped`)."""
+_OF_SERVERS = ("file-not-allowed", "missing-file", "decode-budget", "encoder-cache", "context-length")
+"""The kinds of error that servers report with a status of 500 or more. Patterns of other kinds are not tried there."""
+
+
+def name_of(status: int, message: str) -> str:
+    """Return the name of an error.
+
+    >>> name_of(400, "This model's maximum context length is 8192 tokens."), name_of(503, "busy"), name_of(500, "oops")
+    ('context-length', 'overloaded', 'server-error')
+    """
+    by_status = next((name for name, refusal in REFUSALS.items() if status in refusal.statuses), "")
+    if by_status and by_status != "unknown-field":
+        return by_status
+    for name, refusal in REFUSALS.items():
+        is_here = status < 500 or name in _OF_SERVERS
+        if refusal.pattern and is_here and re.search(refusal.pattern, message, re.IGNORECASE):
+            return name
+    return by_status or ("server-error" if status >= 500 else "bad-request")

@@ -7,29 +7,85 @@ kept in a file from the moment they arrive, so a run that was stopped goes on wi
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from pydantic import BaseModel, ConfigDict
+
+from mmlongbench.documents.image_urls import fitting_size
+from mmlongbench.draws import digest
+from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import file_lock
 from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
-from mmlongbench.models.asking import Asking, Planned
-from mmlongbench.models.chat_call import ChatAnswer
-from mmlongbench.models.client import Failed, ModelClient
-from mmlongbench.models.prediction_lines import PredictionLine, read_lines, write_predictions
-from mmlongbench.models.probes import NO_USAGE, Probed, Probes
-from mmlongbench.models.receipts import Paid, Receipts, receipts
-from mmlongbench.models.refusals import REFUSALS, SKIPS
-from mmlongbench.models.replies import leaves_cached_out, prompt_tokens
+from mmlongbench.messages import Size, messages
+from mmlongbench.models.calls import Call
+from mmlongbench.models.client import Backoff, Failed, ModelClient
+from mmlongbench.models.prediction_lines import PredictionLine, predictions_file, read_lines, write_predictions
+from mmlongbench.models.receipts import NO_USAGE, Calibration, Cost, Costs, Paid, Receipts, calibrate, receipts
+from mmlongbench.models.replies import REFUSALS, SKIPS, Reply, leaves_cached_out, prompt_tokens
+from mmlongbench.models.settings import EndpointSettings, RunOptions
 from mmlongbench.prompt import Prompt
+from mmlongbench.release.changed_contexts import contextual
+from mmlongbench.release.example_cost import ImageSizes, Model
+from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.lock import example_digest
+from mmlongbench.release.release import Example, Release
+from mmlongbench.release.selection import Selection, select
+from tokenization import TextTokenizer, TokenizationError, VisionRule, vision_rule
 
+NO_RULE = "none"
+"""The value of `count_as` for a model whose tokens are not checked."""
+UNUSABLE = "unusable"
+"""The kind of a failure in which the endpoint replied, but without an answer."""
+_PROBED = 12
+"""The maximum number of prompts of each dataset whose texts and images the probes use."""
 _AHEAD = 2
 """How many calls are prepared for each connection."""
 _PATIENCE = 60.0
 """The seconds to wait for another run that is writing the file of predictions."""
-UNUSABLE = "unusable"
-"""The kind of a failure in which the endpoint replied, but without an answer."""
+_SEE_REPLY = "see the reply of the model"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class ChatAnswer(BaseModel):
+    """A model's answer, as the endpoint returned it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str
+    """The answer. It still contains the reasoning if the endpoint does not return that separately."""
+    reasoning: str = ""
+    finish_reason: str = ""
+    usage: Mapping[str, int] = {}
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One example that a model will be asked, without its prompt."""
+
+    dataset: str
+    file: str
+    name: str
+    """Its file, id and placement."""
+    max_tokens: int
+    cost: Cost | None
+    """What the prompt costs by the model's rule; None without a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oversized:
+    """An example that the model probably cannot take."""
+
+    name: str
+    reason: str
+    """`context-length` or `image-limit`."""
+    found: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +99,6 @@ class Failure:
     """The first example, with the endpoint's message."""
     advice: str
     """What a user can do about it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Oversized:
-    """An example that the model probably cannot take."""
-
-    name: str
-    reason: str
-    """`context-length` or `image-limit`."""
-    found: int
-    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,253 +135,362 @@ class RunResult:
     """Sentences that a reader of the predictions must know."""
 
 
-@dataclass(slots=True)
-class _Outcomes:
-    """The results of the calls."""
+class Run:
+    """A run of a model over examples of a release; `prepare`, then `ask`."""
 
-    lines: list[PredictionLine] = field(default_factory=list)
-    paid: dict[str, list[tuple[int, Paid]]] = field(default_factory=lambda: defaultdict(list))
-    """The calls that the endpoint counted, by file, each with the number of its line."""
-    cached: dict[str, int] = field(default_factory=dict)
-    """The cached tokens that the endpoint says a prompt had, by the name of the call."""
-    failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    asked: set[tuple[object, ...]] = field(default_factory=set)
-    """The places of all calls, also of those that failed."""
-    skipped: Counter[str] = field(default_factory=Counter)
-    finish_reasons: Counter[str] = field(default_factory=Counter)
+    def __init__(
+        self,
+        release: Release,
+        selection: Selection,
+        options: RunOptions,
+        settings: EndpointSettings,
+        out: Path | None = None,
+        *,
+        remote_files: bool = False,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Choose the examples, and open the endpoint; nothing is read or sent yet.
 
+        Args:
+            release: the release.
+            selection: the examples.
+            options: how the model is asked.
+            settings: the endpoint; without a cache, the answers are kept beside the predictions.
+            out: the file of predictions; None: `predictions/<model>.jsonl`.
+            remote_files: whether paths of images may be sent to another host.
+            backoff: the waits before a call is made again.
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The facts that are known before the examples are sent."""
+        Raises:
+            ReleaseError: the options do not fit each other, or no rule or tokenizer has the given name.
+            EndpointError: the settings make no sense, or the file of answers cannot be used.
 
-    planned: tuple[Planned, ...]
-    """The examples, in the order in which they are sent."""
-    probed: Probed
-    """How the endpoint counts."""
-    window: int | None
-    """The tokens of prompt and answer that the model takes, if known."""
-    oversized: tuple[Oversized, ...]
-    """The examples that the model probably cannot take."""
+        """
+        options.check()
+        self.release, self.options = release, options
+        self.out = out or predictions_file(options.model, options.context)
+        self._cells = select(release, selection)
+        self._rule, self._tokenizer = _counting(options)
+        self._urls = release.image_urls(options.images, options.max_pixels)
+        self._image_sizes = ImageSizes(release.path / IMAGES)
+        self._lock = release.lock_id
+        if options.images in ("path", "file-url") and not remote_files:
+            with suppress(ValueError):  # of an address that the client refuses
+                host = urlsplit(settings.url).hostname
+                if host and host not in _LOOPBACK:
+                    raise ReleaseError(
+                        f"images {options.images!r}: {host} is another host, which does not see the files here; use "
+                        "data-uri or a URL, or --remote-files if it does"
+                    )
+        cache = settings.cache or self.out.parent / f"{predictions_file(options.model).stem}.calls.sqlite"
+        self._client = ModelClient(replace(settings, cache=cache), backoff)
+
+        # known after `prepare`
+        self.planned: list[Planned] = []
+        """The examples, in the order in which they are sent."""
+        self.without_context = 0
+        """How many examples cannot be given the chosen context."""
+        self.calibrations: Mapping[str, Calibration] = {}
+        """How the endpoint counts the prompts of each dataset; empty without receipts."""
+        self.notes: list[str] = []
+        """Sentences about how the endpoint counts."""
+        self.window: int | None = None
+        """The tokens of prompt and answer that the model takes, if known."""
+        self.oversized: list[Oversized] = []
+        """The examples that the model probably cannot take."""
+        self._unchanged = 0
+        self._costs: dict[str, Costs] = {}
+
+    def close(self) -> None:
+        """Stop, and close files and connections."""
+        self._client.close()
+
+    def prepare(self) -> None:
+        """Count every prompt by the model's rule, probe the endpoint, and find the examples that are too large.
+
+        Raises:
+            ReleaseError: an example or an image cannot be read, nothing is chosen, or the file of predictions has lines
+                that were made otherwise.
+            EndpointError: the endpoint cannot be called.
+
+        """
+        options = self.options
+        read_lines(self.out, self._like)  # before any call
+        self.planned, self.without_context, self._unchanged = [], 0, 0
+        probed = defaultdict[str, Spread](Spread)
+        for example, prompt in self._prompts():
+            if prompt is None:
+                self.without_context += 1
+                continue
+            costs = self._counter_of(example.dataset)
+            cost = costs.of(prompt, None if options.context else example.tokens.text) if costs else None
+            self.planned.append(Planned(example.dataset, example.file, example.name, self._limit(example), cost))
+            self._unchanged += bool(options.context) and prompt == example.prompt
+            probed[example.dataset].add(prompt)
+        if not self.planned:
+            what = f"has the context {options.context!r}" if self.without_context else "is chosen"
+            raise ReleaseError(f"{self.release.path.name}: no example {what}")
+        self._probe({name: spread.kept for name, spread in probed.items()})
+        self.window = options.window or self._client.window(options.model)
+        self.oversized = [oversized for plan in self.planned if (oversized := self._oversized(plan))]
+
+    def _probe(self, prompts: Mapping[str, Sequence[Prompt]]) -> None:
+        """Find out how the endpoint counts.
+
+        It is asked anew, since it may have changed; but if the answers to all examples are on file, the earlier probes
+        are taken, so that the predictions can be written without the endpoint.
+        """
+        if self._rule is None:
+            return
+        is_done = not self.options.is_fresh and all(self._client.knows(call) for _, call in self._calls())
+        failed: list[str] = []
+
+        @cache
+        def ask(prompt: Prompt) -> int | None:
+            answer = self._client.ask(self._call(prompt, 1), is_fresh=not is_done)
+            if isinstance(answer, Failed):
+                failed.append(f"a probe of the endpoint failed: {answer.why}")
+                return None
+            return prompt_tokens(answer.usage)
+
+        self.calibrations, notes = calibrate(ask, self._costs, prompts)
+        self.notes = [*dict.fromkeys(failed), *(note for note in notes if note != NO_USAGE or not failed)]
 
     def expected(self, plan: Planned) -> int | None:
         """Return the prompt tokens that the endpoint should count; None if nothing is known about them."""
-        calibration = self.probed.calibrations.get(plan.dataset)
+        calibration = self.calibrations.get(plan.dataset)
         return calibration.tokens(plan.cost) if calibration and plan.cost else None
 
-
-def prepare(asking: Asking, client: ModelClient, out: Path) -> Prepared:
-    """Count every prompt by the model's rule, probe the endpoint, and find the examples that are too large.
-
-    Raises:
-        ReleaseError: an example or an image cannot be read, nothing is chosen, or the file `out` has predictions that
-            were made otherwise.
-        EndpointError: the endpoint cannot be called.
-
-    """
-    read_lines(out, asking.like)  # before any call
-    planned = tuple(asking.plan())
-    probed = probe(asking, client, planned) if asking.rule else Probed({})
-    window = asking.options.window or client.window(asking.options.model)
-    known = Prepared(planned, probed, window, ())
-    return replace(known, oversized=tuple(each for plan in planned if (each := _oversized(plan, asking, known))))
-
-
-def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, progress: Progress) -> RunResult:
-    """Ask a model about the chosen examples, and write its predictions to a file.
-
-    Lines of an earlier file about other examples are kept.
-
-    Raises:
-        ReleaseError: an example cannot be made into messages, or the file of predictions was changed meanwhile.
-        BuildError: another run is writing the file of predictions.
-        EndpointError: the endpoint stopped answering.
-
-    """
-    planned, probed = prepared.planned, prepared.probed
-    found = _ask(asking, client, prepared, progress)
-    _add_cached(found)
-    datasets = {plan.file: plan.dataset for plan in planned}
-    checked = {
-        file: receipts(file, [each for _, each in paid], probed.calibrations[datasets[file]])
-        for file, paid in found.paid.items()
-    }
-    lines = _with_receipts(found, checked)
-    replaced = {line.place for line in lines} | (found.asked if asking.options.is_fresh else set())
-    with file_lock(out.with_name(f".{out.name}.lock"), str(out), patience=_PATIENCE):
-        earlier = read_lines(out, asking.like)  # again: another run may have added lines
-        write_predictions(out, [*(line for line in earlier if line.place not in replaced), *lines])
-    return RunResult(
-        out=out,
-        model=asking.options.model,
-        examples=len(planned),
-        answers=sum(line.prediction is not None for line in lines),
-        skipped=dict(found.skipped),
-        without_context=asking.without_context,
-        expected_tokens=sum(line.expected_tokens or 0 for line in lines),
-        oversized=prepared.oversized,
-        failures=tuple(_failures(found)),
-        receipts=tuple(checked.values()),
-        finish_reasons=dict(found.finish_reasons),
-        shrunk=len(asking.urls.shrunk),
-        usage=client.usage(),
-        notes=(*probed.notes, *_notes(asking, client), *_empty(lines)),
-    )
-
-
-def probe(asking: Asking, client: ModelClient, planned: Sequence[Planned]) -> Probed:
-    """Find out how the endpoint counts, with texts and images of the release.
-
-    The endpoint is asked anew, since it may have changed; but if the answers to all examples are on file, the earlier
-    probes are taken, so that the predictions can be written without the endpoint.
-
-    Raises:
-        EndpointError: the endpoint cannot be called.
-        ReleaseError: the endpoint refuses a probe.
-
-    """
-    costs = {plan.dataset: found for plan in planned if (found := asking.costs(plan.dataset))}
-    if not costs:
-        return Probed({})
-    notes: list[str] = []
-    is_done = not asking.options.is_fresh and all(client.knows(call) for _, call in asking.calls())
-
-    @cache
-    def ask(shown: Prompt) -> int | None:
-        found = client.ask(asking.probe(shown), is_fresh=not is_done)
-        if isinstance(found, Failed):
-            notes.append(f"a probe of the endpoint failed: {found.why}")
+    def _oversized(self, plan: Planned) -> Oversized | None:
+        """Return why the model probably cannot take an example; None if it can, or if that is not known."""
+        if plan.cost is None:
             return None
-        return prompt_tokens(found.usage)
+        most = self.options.max_images or (self._rule.max_images if self._rule else None)
+        if most is not None and len(plan.cost.images) > most:
+            return Oversized(plan.name, "image-limit", len(plan.cost.images), most)
+        tokens = self.expected(plan)
+        whole = (sum(plan.cost.images) + plan.cost.text if tokens is None else tokens) + plan.max_tokens
+        is_over = self.window is not None and whole > self.window
+        return Oversized(plan.name, "context-length", whole, self.window) if self.window and is_over else None
 
-    probed = Probes(ask, costs, asking.size).run({name: spread.kept for name, spread in asking.spread.items()})
-    said = [note for note in probed.notes if note != NO_USAGE or not notes]
-    return Probed(probed.calibrations, (*dict.fromkeys(notes), *said))
+    def ask(self, progress: Progress) -> RunResult:
+        """Ask the model about the chosen examples, and write its predictions to the file.
 
+        Lines of an earlier file about other examples are kept.
 
-def _oversized(plan: Planned, asking: Asking, prepared: Prepared) -> Oversized | None:
-    """Return why the model probably cannot take an example; None if it can, or if that is not known."""
-    if plan.cost is None:
-        return None
-    options, window = asking.options, prepared.window
-    most = options.max_images or (asking.rule.max_images if asking.rule else None)
-    if most is not None and len(plan.cost.images) > most:
-        return Oversized(plan.name, "image-limit", len(plan.cost.images), most)
-    tokens = prepared.expected(plan)
-    whole = (sum(plan.cost.images) + plan.cost.text if tokens is None else tokens) + plan.max_tokens
-    return Oversized(plan.name, "context-length", whole, window) if window and whole > window else None
+        Raises:
+            ReleaseError: an example cannot be made into messages, or the file of predictions was changed meanwhile.
+            BuildError: another run is writing the file of predictions.
+            EndpointError: the endpoint stopped answering.
 
-
-def _ask(asking: Asking, client: ModelClient, prepared: Prepared, progress: Progress) -> _Outcomes:
-    """Make all calls, and separate their results into answers, failures and skipped examples."""
-    found, samples, planned = _Outcomes(), asking.options.samples, prepared.planned
-    oversized = {each.name: each for each in prepared.oversized}
-    ahead = client.settings.concurrency * _AHEAD
-    waiting: deque[tuple[Planned, PredictionLine, Future[ChatAnswer | Failed]]] = deque()
-    with (
-        threads(client.settings.concurrency, [client.stop]) as pool,
-        progress.telling("calls", len(planned) * samples) as tell,
-    ):
-        for number, (line, call) in enumerate(asking.calls()):
-            plan = planned[number // samples]
-            if asking.options.skip_oversized and plan.name in oversized:
-                _skip(found, line, oversized[plan.name].reason)
-                tell("")
+        """
+        lines: list[PredictionLine] = []
+        asked: set[tuple[object, ...]] = set()
+        failed = defaultdict[str, list[str]](list)
+        paid = defaultdict[str, list[tuple[int, Paid, int]]](list)
+        """For each file, the calls that the endpoint counted: index of the line, call, cached tokens."""
+        datasets = {plan.file: plan.dataset for plan in self.planned}
+        for plan, line, answer in self._answers(progress):
+            asked.add(line.place)
+            if isinstance(answer, Failed):
+                failed[answer.name or UNUSABLE].append(f"{plan.name}: {answer.why}")
                 continue
-            waiting.append((plan, line, pool.submit(client.ask, call, is_fresh=asking.options.is_fresh)))
-            while len(waiting) > ahead:
-                _take(*waiting.popleft(), found, prepared, asking.options.skip_oversized)
-                tell(_so_far(client))
-        while waiting:
-            _take(*waiting.popleft(), found, prepared, asking.options.skip_oversized)
-            tell(_so_far(client))
-    return found
+            if isinstance(answer, str):
+                lines.append(line.model_copy(update={"skipped": answer}))
+                continue
+            expected, usage = self.expected(plan), prompt_tokens(answer.usage)
+            if expected is not None and plan.cost is not None and usage is not None:
+                name = plan.name if line.sample is None else f"{plan.name}, sample {line.sample}"
+                # of an answer that was counted with its cached tokens already, none are left to add
+                cached = answer.usage.get("cached_tokens", 0) if usage == answer.usage.get("prompt_tokens") else 0
+                paid[plan.file].append((len(lines), Paid(name, plan.cost, expected, usage), cached))
+            known = {"prediction": answer.text, "expected_tokens": expected}
+            lines.append(line.model_copy(update={**answer.model_dump(exclude={"text"}), **known}))
+
+        counts = [(call.usage, cached, call.expected) for calls in paid.values() for _, call, cached in calls]
+        adds_cached = leaves_cached_out(counts)
+        checked = []
+        for file, calls in paid.items():
+            counted = [replace(call, usage=call.usage + cached * adds_cached) for _, call, cached in calls]
+            checked.append(receipts(file, counted, self.calibrations[datasets[file]]))
+            faults = {off.name: off.fault for off in checked[-1].off}
+            for index, call, _ in calls:
+                if fault := faults.get(call.name):
+                    lines[index] = lines[index].model_copy(update={"receipt": fault})
+
+        replaced = {line.place for line in lines} | (asked if self.options.is_fresh else set())
+        with file_lock(self.out.with_name(f".{self.out.name}.lock"), str(self.out), patience=_PATIENCE):
+            earlier = read_lines(self.out, self._like)  # again: another run may have added lines
+            write_predictions(self.out, [*(line for line in earlier if line.place not in replaced), *lines])
+        answered = [line for line in lines if line.prediction is not None]
+        return RunResult(
+            out=self.out,
+            model=self.options.model,
+            examples=len(self.planned),
+            answers=len(answered),
+            skipped=dict(Counter(line.skipped for line in lines if line.skipped)),
+            without_context=self.without_context,
+            expected_tokens=sum(line.expected_tokens or 0 for line in lines),
+            oversized=tuple(self.oversized),
+            failures=tuple(
+                Failure(kind, len(names), names[0], REFUSALS[kind].advice if kind in REFUSALS else _SEE_REPLY)
+                for kind, names in sorted(failed.items(), key=lambda item: -len(item[1]))
+            ),
+            receipts=tuple(checked),
+            finish_reasons=dict(Counter(line.finish_reason or "not given" for line in answered)),
+            shrunk=len(self._urls.shrunk),
+            usage=self._client.usage(),
+            notes=(*self.notes, *self._notes(answered)),
+        )
+
+    def _answers(self, progress: Progress) -> Iterator[tuple[Planned, PredictionLine, ChatAnswer | Failed | str]]:
+        """Yield each example and sample with the answer, the failure, or the reason why it is skipped."""
+        oversized = {each.name: each.reason for each in self.oversized} if self.options.skip_oversized else {}
+        ahead = self._client.settings.concurrency * _AHEAD
+        waiting: deque[tuple[Planned, PredictionLine, Future[ChatAnswer | Failed] | str]] = deque()
+        samples = self.options.samples
+        with (
+            threads(self._client.settings.concurrency, [self._client.stop]) as pool,
+            progress.telling("calls", len(self.planned) * samples) as tell,
+        ):
+
+            def first() -> tuple[Planned, PredictionLine, ChatAnswer | Failed | str]:
+                plan, line, future = waiting.popleft()
+                answer = future if isinstance(future, str) else future.result()
+                if isinstance(answer, Failed) and self.options.skip_oversized and answer.name in SKIPS:
+                    answer = answer.name
+                usage = self._client.usage()
+                cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
+                tell(f"{usage['input_tokens'] + usage['output_tokens']:,.0f} tokens{cost}")
+                return plan, line, answer
+
+            for index, (line, call) in enumerate(self._calls()):
+                plan = self.planned[index // samples]
+                future = oversized.get(plan.name) or pool.submit(self._client.ask, call, is_fresh=self.options.is_fresh)
+                waiting.append((plan, line, future))
+                while len(waiting) > ahead:
+                    yield first()
+            while waiting:
+                yield first()
+
+    def _notes(self, answered: Sequence[PredictionLine]) -> Iterator[str]:
+        if refused := sorted(self._client.left_out(self.options.model)):
+            yield f"the endpoint refuses the options {', '.join(refused)}; they were not sent"
+        if self._unchanged:
+            context = self.options.context
+            yield f"{self._unchanged:,} prompts are the same with the context {context!r} as without it"
+        if empty := [line for line in answered if not (line.prediction or "").strip()]:  # though nothing failed
+            reasons = Counter(line.finish_reason or "not given" for line in empty)
+            ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+            apart = sum(bool(line.reasoning.strip()) for line in empty)
+            where = f"; {apart:,} of them have text in `reasoning` alone, which is not scored" if apart else ""
+            yield f"{len(empty):,} answers are empty and score nothing (finish reason: {ended}){where}"
+
+    @property
+    def _like(self) -> PredictionLine:
+        """A line with what all lines of the run have in common."""
+        model, context, settings = self.options.model, self.options.context, self.options.settings
+        return PredictionLine(file="", id="", model=model, context=context, settings=settings, lock=self._lock)
+
+    def _prompts(self) -> Iterator[tuple[Example, Prompt | None]]:
+        """Yield the chosen examples in the order of the release, with their prompts in the chosen context."""
+        for cell in self._cells:
+            yield from contextual(self.release, cell.dataset, self.options.context, cell.examples())
+
+    def _calls(self) -> Iterator[tuple[PredictionLine, Call[ChatAnswer]]]:
+        """Yield the calls of the plan, in its order: for each example and sample, the fields of its line that are known
+        before the call, and the call.
+        """
+        for example, prompt in self._prompts():
+            if prompt is None:
+                continue
+            sent = self._sent(prompt)
+            known = {**example.key, "digest": example.digest, "sent": sent}
+            line = PredictionLine.model_validate({**self._like.model_dump(), **known})
+            for number in range(self.options.samples):
+                sample = number if self.options.temperature else None
+                call = self._call(prompt, self._limit(example), sent, number)
+                yield line.model_copy(update={"sample": sample}), call
+
+    def _call(self, prompt: Prompt, max_tokens: int, sent: str = "", sample: int = 0) -> Call[ChatAnswer]:
+        """Return the call for a prompt. Any reply is an answer, also a refusal, an empty one, or one that was cut off;
+        the endpoint's reason is kept with it.
+        """
+        model, temperature, system = self.options.model, self.options.temperature, self.options.system
+        return Call(
+            digest("chat", model, sent or self._sent(prompt), max_tokens, temperature, sample).hex(),
+            model,
+            lambda _: messages(prompt, self._urls, system),
+            {
+                "max_tokens": max_tokens,
+                "temperature": temperature,
+                **({"seed": sample} if temperature else {}),
+            },
+            ChatAnswer,
+            _chat_answer,
+            reads_cut_off=True,
+            reads_refusals=True,
+        )
+
+    def _sent(self, prompt: Prompt) -> str:
+        """Return a digest of the messages that are sent, with the bytes of their images."""
+        shown, system = example_digest(prompt, None, self.release.lock), self.options.system
+        return digest("sent", shown, self.options.max_pixels or 0, "" if system is None else f"system {system}").hex()
+
+    def _limit(self, example: Example) -> int:
+        return self.options.max_tokens or example.reserve or 256
+
+    def _counter_of(self, dataset: str) -> Costs | None:
+        """Return what counts the prompts of a dataset; None without a rule."""
+        if self._rule and dataset not in self._costs:
+            count_text = self.release.dataset(dataset).counter.text.count
+            self._costs[dataset] = Costs(self._rule, self._tokenizer, count_text, self._size)
+        return self._costs.get(dataset)
+
+    def _size(self, path: str) -> Size:
+        """Return the size in which an image is sent."""
+        size, most = self._image_sizes[path], self.options.max_pixels
+        return size if most is None or size[0] * size[1] <= most else fitting_size(size, most)
 
 
-def _so_far(client: ModelClient) -> str:
-    """Return the tokens and the cost so far, in words."""
-    usage = client.usage()
-    cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
-    return f"{usage['input_tokens'] + usage['output_tokens']:,.0f} tokens{cost}"
+class Spread:
+    """Keeps some of many prompts, spread evenly over all of them."""
+
+    def __init__(self) -> None:
+        """Keep nothing yet."""
+        self.kept: list[Prompt] = []
+        self._every, self._seen = 1, 0
+
+    def add(self, prompt: Prompt) -> None:
+        """Keep the prompt if its turn has come. If too many are kept, every second one is given up."""
+        if self._seen % self._every == 0:
+            self.kept.append(prompt)
+        self._seen += 1
+        if len(self.kept) > _PROBED:
+            self.kept = self.kept[::2]
+            self._every *= 2
 
 
-def _take(
-    plan: Planned,
-    line: PredictionLine,
-    future: "Future[ChatAnswer | Failed]",
-    found: _Outcomes,
-    prepared: Prepared,
-    skips: bool,
-) -> None:
-    answer, expected = future.result(), prepared.expected(plan)
-    found.asked.add(line.place)
-    if isinstance(answer, Failed):
-        if skips and answer.name in SKIPS:
-            _skip(found, line, answer.name)
-        else:
-            found.failed[answer.name or UNUSABLE].append(f"{plan.name}: {answer.why}")
-        return
-    made = {
-        "prediction": answer.text,
-        "reasoning": answer.reasoning,
-        "finish_reason": answer.finish_reason,
-        "usage": answer.usage,
-        "expected_tokens": expected,
-        "seconds": answer.seconds,
-    }
-    found.lines.append(line.model_copy(update=made))
-    found.finish_reasons[answer.finish_reason or "not given"] += 1
-    usage = prompt_tokens(answer.usage)
-    if expected is not None and plan.cost is not None and usage is not None:
-        name = plan.name if line.sample is None else f"{plan.name}, sample {line.sample}"
-        found.paid[plan.file].append((len(found.lines) - 1, Paid(name, plan.cost, expected, usage)))
-        # of an answer that was counted with its cached tokens already, none are left to add
-        found.cached[name] = answer.usage.get("cached_tokens", 0) if usage == answer.usage.get("prompt_tokens") else 0
+def _counting(options: RunOptions) -> tuple[VisionRule | None, TextTokenizer | None]:
+    """Return the rule and the tokenizer that count for a model; none for `--count-as none`."""
+    if options.count_as == NO_RULE:
+        return None, None
+    try:
+        rule = vision_rule(options.count_as or options.model)
+    except TokenizationError as error:
+        if options.count_as:
+            raise ReleaseError(f"--count-as {options.count_as}: {error}") from error
+        raise ReleaseError(
+            f"model {options.model!r}: its name does not say how it counts images; give --count-as with the name of a "
+            f"model that counts alike, or --count-as {NO_RULE} to run without receipts"
+        ) from error
+    return rule, Model(rule.name, tokenizer=options.text_tokenizer).text
 
 
-def _add_cached(found: _Outcomes) -> None:
-    """Add cached tokens to the counts of an endpoint that leaves them out."""
-    calls = [call for paid in found.paid.values() for _, call in paid]
-    if leaves_cached_out([(call.usage, found.cached[call.name], call.expected) for call in calls]):
-        for file, paid in found.paid.items():
-            found.paid[file] = [(n, replace(call, usage=call.usage + found.cached[call.name])) for n, call in paid]
-
-
-def _skip(found: _Outcomes, line: PredictionLine, reason: str) -> None:
-    found.lines.append(line.model_copy(update={"skipped": reason}))
-    found.skipped[reason] += 1
-
-
-def _with_receipts(found: _Outcomes, checked: Mapping[str, Receipts]) -> list[PredictionLine]:
-    """Return all lines; those whose count is not as expected say what that means."""
-    lines = list(found.lines)
-    for file, paid in found.paid.items():
-        faults = {each.name: each.fault for each in checked[file].off}
-        for number, call in paid:
-            if fault := faults.get(call.name):
-                lines[number] = lines[number].model_copy(update={"receipt": fault})
-    return lines
-
-
-def _notes(asking: Asking, client: ModelClient) -> Iterator[str]:
-    if refused := sorted(client.left_out(asking.options.model)):
-        yield f"the endpoint refuses the options {', '.join(refused)}; they were not sent"
-    if asking.unchanged:
-        yield f"{asking.unchanged:,} prompts are the same with the context {asking.options.context!r} as without it"
-
-
-def _empty(lines: Sequence[PredictionLine]) -> Iterator[str]:
-    """Yield how many answers have no text, though nothing failed."""
-    empty = [line for line in lines if line.prediction is not None and not line.prediction.strip()]
-    if empty:
-        reasons = Counter(line.finish_reason or "not given" for line in empty)
-        ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-        apart = sum(bool(line.reasoning.strip()) for line in empty)
-        where = f"; {apart:,} of them have text in `reasoning` alone, which is not scored" if apart else ""
-        yield f"{len(empty):,} answers are empty and score nothing (finish reason: {ended}){where}"
-
-
-def _failures(found: _Outcomes) -> Iterator[Failure]:
-    for kind, all_of_kind in sorted(found.failed.items(), key=lambda item: -len(item[1])):
-        advice = REFUSALS[kind].advice if kind in REFUSALS else "see the reply of the model"
-        yield Failure(kind, len(all_of_kind), all_of_kind[0], advice)
+def _chat_answer(reply: Reply) -> ChatAnswer:
+    return ChatAnswer(
+        text=reply.words,
+        reasoning=reply.reasoning,
+        finish_reason=reply.finish_reason,
+        usage=reply.usage,
+        seconds=reply.seconds,
+    )

@@ -7,9 +7,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
-from mmlongbench.models.fences import encodable
-
-_LONGEST_NAME = 200
+from mmlongbench.models.calls import encodable
 
 
 class EndpointError(MMLongBenchError):
@@ -28,10 +26,6 @@ class Caller:
     """The beginning of the names of the command's options; the names end in `url`, `model`, `cache` and so on."""
     error: type[EndpointError] = EndpointError
     """The error to raise if the endpoint cannot be called."""
-
-
-DEFAULT_CALLER = Caller()
-"""The caller for a command whose options are `--url`, `--model` and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +59,10 @@ class EndpointSettings:
             (f"{caller.options}timeout", self.timeout),
             ("the attempts of a call", self.attempts),
         ):
-            above_zero(name, value, caller.error)
-        if self.prices and not all(0 <= price < float("inf") for price in self.prices):
+            if not 0 < value < math.inf:
+                raise caller.error(f"{name}: expected a number above 0, found {value}")
+        if self.prices and not all(0 <= price < math.inf for price in self.prices):
             raise caller.error(f"{caller.options}prices: expected two numbers, at least 0, found {self.prices}")
-
-
-def above_zero(name: str, value: float, error: type[EndpointError]) -> None:
-    """Refuse a number that is not above 0, or is infinite."""
-    if not 0 < value < float("inf"):
-        raise error(f"{name}: expected a number above 0, found {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +107,9 @@ class RunOptions:
 
         """
         name = self.model
-        if (
-            not isinstance(name, str)
-            or not name.strip()
-            or not name.isprintable()
-            or len(name.encode()) > _LONGEST_NAME
-        ):
-            raise ReleaseError(
-                f"model {name!r:.80}: expected a name of at most {_LONGEST_NAME} printable bytes in UTF-8"
-            )
+        is_name = isinstance(name, str) and bool(name.strip()) and name.isprintable()
+        if not is_name or len(name.encode()) > 200:
+            raise ReleaseError(f"model {name!r:.80}: expected a name of at most 200 printable bytes in UTF-8")
         for option in ("context", "images", "system", "count_as", "text_tokenizer"):
             value = getattr(self, option)
             if not (isinstance(value, str) or (value is None and option not in ("context", "images"))):

@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from mmlongbench.documents.pixels import thumbnail, unreadable
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.printable import md
 from mmlongbench.lengths import K, format_length
-from mmlongbench.publishing.facts import LOCAL, Facts, Practice, listed
+from mmlongbench.publishing.facts import Facts, Practice, listed
 from mmlongbench.publishing.rights import Cleared
 from mmlongbench.publishing.tables import COLUMNS, IMAGE_COLUMNS
 from mmlongbench.release.layout import IMAGES, PUBLISHED_IMAGES, STAGE_NAMES
@@ -48,29 +48,23 @@ class Shown:
     id: str
     picture: str
     """The path of its picture below the folder of the publication."""
-    images: str
-    """How many images it has, in words."""
+    images: int
     question: str
     answer: str
 
 
 def write_card(
-    out: Path, facts: Facts, practices: Sequence[Practice], shown: Sequence[Shown], sizes: dict[str, int]
+    out: Path, facts: Facts, practices: Sequence[Practice], shown: Sequence[Shown], sizes: Mapping[str, int]
 ) -> None:
-    """Write the card.
-
-    Args:
-        out: the folder of the publication.
-        facts: what the card says.
-        practices: which practices for benchmarks the publication meets.
-        shown: the examples with pictures.
-        sizes: the bytes of each file of a table, by path.
-
-    """
+    """Write the card; `sizes` has the bytes of each file of a table, by path."""
     from huggingface_hub import DatasetCard, DatasetCardData
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    about, tables, ours = facts.about, facts.tables, [each for each in practices if each.state != "not ours"]
+    about, tables, rights = facts.about, facts.tables, facts.rights
+    licences = {source.licence.lower() for source in rights.sources}
+    licence = {"license": "other", "license_name": "several-see-card", "license_link": "LICENSES"}
+    if len(licences) == 1 and _HUB_LICENCE.fullmatch(next(iter(licences))):
+        licence = {"license": licences.pop()}
     head = DatasetCardData(
         pretty_name=facts.title,
         language=list(about.languages),
@@ -78,7 +72,7 @@ def write_card(
         tags=list(about.keywords),
         size_categories=[next((name for limit, name in _SIZES if facts.examples < limit), "n>1M")],
         configs=list(_configs(facts)),
-        **_licence(facts),  # type: ignore[arg-type]  # all of them are texts
+        **licence,  # type: ignore[arg-type]  # all of them are texts
     )
     templates = Environment(
         loader=PackageLoader("mmlongbench.publishing"),
@@ -87,47 +81,32 @@ def write_card(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters["md"] = md
+    templates.filters |= {"md": md, "n": "{:,}".format}
+    has_canary, total = any(table.canary for table in tables.examples), rights.images + rights.texts
+    verdicts, ours = Counter(each.verdict for each in facts.shortcuts or ()), Counter(each.state for each in practices)
     body = templates.get_template("card.md").render(
-        title=md(facts.title),
-        description=md(about.description) or "Examples of controlled lengths, packed to the token.",
-        canary=facts.canary,
-        place=facts.name,
-        is_local=facts.name == LOCAL,
-        first=tables.examples[0],
-        image_config=facts.image_config,
-        columns=_table(_column_rows(facts)),
-        files=_table(_file_rows(facts, sizes)),
-        images=f"{len(tables.shown):,}",
-        image_bytes=f"{tables.image_bytes:,}",
-        image_files=f"{tables.image_files:,}",
+        facts=facts,
+        tables=tables,
+        rights=rights,
+        columns={name: content for name, content in COLUMNS.items() if has_canary or name != "canary"},
+        image_columns=IMAGE_COLUMNS if tables.image_files else {},
+        files=[(table, sum(sizes[path] for path in table.paths)) for table in tables.examples],
         examples=shown,
-        version=facts.lock.versions.get("mmlongbench", ""),
         stages=", ".join(STAGE_NAMES),
-        built=_table(_built_rows(facts)),
-        rejects=_table(_reject_rows(facts)),
-        shortcuts=_shortcuts(facts),
-        rights_said=_rights_said(facts),
-        rights=_table(_right_rows(facts)),
-        advice=facts.rights.advice,
-        limitations=tuple(facts.limitations()),
-        practices=_table(_practice_rows(practices)),
-        met=sum(each.state == "met" for each in ours),
-        practices_ours=len(ours),
-        not_ours=len(practices) - len(ours),
+        built=list(_built_rows(facts)),
+        rejects=list(_reject_rows(facts)),
+        verdicts=", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in ("leak", "clean", "undecided")),
+        share=lambda part: f"{100 * part / total:.1f} %" if total else "–",
+        withheld=", ".join(md(f"{each.name} ({each.licence})") for each in facts.cleared.withheld_sources),
+        limitations=list(facts.limitations()),
+        practices=practices,
+        met=ours["met"],
+        practices_ours=ours["met"] + ours["not met"],
+        not_ours=ours["not ours"],
         citation=about.citation.replace("```", "").strip(),
-        contact=about.contact,
-    )  # fmt: skip
+    )
     card = DatasetCard(f"---\n{head.to_yaml()}\n---\n\n{body}")
     write_whole(out / CARD, [str(card).encode("utf-8", "backslashreplace")])
-
-
-def _licence(facts: Facts) -> dict[str, str]:
-    """Return the licence as the Hub wants it: an identifier if all parts have the same one."""
-    names = {source.licence.lower() for source in facts.rights.sources}
-    if len(names) == 1 and _HUB_LICENCE.fullmatch(name := next(iter(names))):
-        return {"license": name}
-    return {"license": "other", "license_name": "several-see-card", "license_link": "LICENSES"}
 
 
 def _configs(facts: Facts) -> Iterator[dict[str, object]]:
@@ -140,25 +119,7 @@ def _configs(facts: Facts) -> Iterator[dict[str, object]]:
         yield {"config_name": facts.image_config, "data_files": images}
 
 
-def _file_rows(facts: Facts, sizes: dict[str, int]) -> Iterator[tuple[str, ...]]:
-    yield "configuration", "split", "examples", "images shown", "fill (mean)", "fill (least)", "bytes"
-    for table in facts.tables.examples:
-        figures = (f"{table.rows:,}", f"{table.images:,}", f"{table.mean_fill:.3f}", f"{min(table.fills):.3f}")
-        yield table.dataset, table.split, *figures, f"{sum(sizes[path] for path in table.paths):,}"
-
-
-def _column_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
-    yield "configuration", "column", "content"
-    has_canary = any(table.canary for table in facts.tables.examples)
-    for name, content in COLUMNS.items():
-        if has_canary or name != "canary":
-            yield "of a dataset", f"`{name}`", content
-    if facts.tables.image_files:
-        yield from ((f"`{facts.image_config}`", f"`{name}`", content) for name, content in IMAGE_COLUMNS.items())
-
-
 def _built_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
-    yield "dataset", "builder", "reader", "lengths", "reserve", "fits all lengths from", "sample", "seed"
     for data in facts.lock.manifest:
         if (name := str(data.get("name"))) in facts.datasets:
             lengths = ", ".join(format_length(table.length) for table in facts.datasets[name])
@@ -172,7 +133,6 @@ def _built_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
 
 
 def _reject_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
-    yield "dataset", "rows read", "kept", "not chosen", "left out, by reason", "questions without an example, by length"
     for name, tables in facts.datasets.items():
         if known := facts.lock.counts(name):
             asked = known.questions
@@ -181,64 +141,6 @@ def _reject_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
             gone = Counter(asked.rejected) + Counter(asked.skipped)
             not_chosen = f"{asked.not_sampled + asked.not_selected:,}"
             yield name, f"{asked.read:,}", f"{asked.kept:,}", not_chosen, listed(gone) or "–", short
-
-
-def _shortcuts(facts: Facts) -> str:
-    if facts.shortcuts is None:
-        return "Not audited. `mmlongbench shortcuts` tries to tell answers without looking."
-    counts = Counter(finding.verdict for finding in facts.shortcuts)
-    verdicts = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in ("leak", "clean", "undecided"))
-    rows = [("dataset", "shortcut", "measure", "found", "by chance", "above chance, 95 %")]
-    for leak in facts.leaks:
-        figures = (f"{leak.found:.1%}", f"{leak.chance:.1%}", f"{leak.low:+.1%} to {leak.high:+.1%}")
-        rows.append((leak.dataset, leak.kind, leak.measure, *figures))
-    table = _table(rows) if facts.leaks else ""
-    return f"Probes that tried to tell answers without looking: {verdicts}.\n\n{table}".strip()
-
-
-def _rights_said(facts: Facts) -> str:
-    """Return what the strictest parts ask for, and what is withheld, in sentences."""
-    rights = facts.rights
-    total = rights.images + rights.texts
-    known = (f"{100 * part / total:.1f} %" if total else "–" for part in (rights.with_licence, rights.with_origin))
-    demands = ", ".join(demand.condition for demand in rights.demands) or "nothing"
-    said = "{} of {:,} images and texts have a licence, {} an origin. The combination asks for: {}."
-    text = said.format(next(known), total, next(known), demands)
-    if facts.cleared.withheld_sources:
-        names = ", ".join(md(f"{source.name} ({source.licence})") for source in facts.cleared.withheld_sources)
-        text += (
-            f" Not published, because their licences forbid it, with every example that shows them: {names}. "
-            "The manifest and the lock build them again from a download of your own."
-        )
-    return text
-
-
-def _right_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
-    yield "source", "licence", "asks for", "images", "texts", "published at"
-    for source in facts.rights.sources:
-        licence = source.licence or (f"unknown: {source.reason}" if source.reason else "unknown")
-        counts = (f"{source.images:,}", f"{source.texts:,}")
-        yield source.name, licence, ", ".join(source.conditions) or "–", *counts, ", ".join(source.origins) or "unknown"
-
-
-def _practice_rows(practices: Sequence[Practice]) -> Iterator[tuple[str, ...]]:
-    yield "stage", "practice", "here", "told", "by"
-    for each in practices:
-        yield each.stage, each.name, each.state, "yes" if each.is_told else "–", each.by
-
-
-def _table(rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as a table in Markdown; the first one has the heads, and columns of numbers are on the right."""
-    heads, *others = [[md(cell) for cell in row] for row in rows]
-    columns = list(zip(*others, strict=True)) or [()] * len(heads)
-    rule = ["---:" if _is_numbers(column) else "---" for column in columns]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, rule, *others))
-
-
-def _is_numbers(cells: Sequence[str]) -> bool:
-    """Return whether a column has numbers, such as `1,024`, `0.953`, `52.0%` or `8K`, and at most dashes besides."""
-    values = [cell for cell in cells if cell != "–"]
-    return bool(values) and all(re.fullmatch(r"[+-]?\d[\d,.]*[%KM]?", value) for value in values)
 
 
 def write_pictures(release: Release, out: Path, cleared: Cleared) -> tuple[Shown, ...]:
@@ -254,9 +156,8 @@ def write_pictures(release: Release, out: Path, cleared: Cleared) -> tuple[Shown
             path = f"{PICTURES}/{len(shown) + 1}.jpg"
             write_whole(out / path, [data])
             answer = example.answer if isinstance(example.answer, str) else json.dumps(example.answer)
-            counted = f"{len(images):,} image{'' if len(images) == 1 else 's'}"
             words = (_question_of(example), _short(answer))
-            shown.append(Shown(example.dataset, f"K{example.length // K}", example.id, path, counted, *words))
+            shown.append(Shown(example.dataset, f"K{example.length // K}", example.id, path, len(images), *words))
     return tuple(shown)
 
 

@@ -94,13 +94,6 @@ def publish(
 ) -> Published:
     """Make a folder ready to publish, which appears whole or not at all.
 
-    Args:
-        release: the folder of the release.
-        out: the folder to make, which is new or empty.
-        how: what the publisher says and allows.
-        progress: shows the bar.
-        tasks: the task files that the release was built with.
-
     Raises:
         ReleaseError: the release cannot be read, a licence is unknown, nothing may be published, a file of `how` is not
             of this release, or `out` cannot be used.
@@ -214,12 +207,8 @@ def repository_of(to: str) -> str:
 def upload(folder: Path, repository: str, *, is_public: bool = False) -> Uploaded:
     """Upload a published folder, and remove files of the dataset that the folder does not have.
 
-    Files that the dataset already has are not sent again. The login is that of the Hub's own client.
-
-    Args:
-        folder: a folder that `publish` made.
-        repository: the dataset, as `owner/name`; it is made if it does not exist.
-        is_public: whether a dataset that is made here can be seen by everybody.
+    Files that the dataset already has are not sent again. A dataset that does not exist is made; only then `is_public`
+    has an effect. The login is that of the Hub's own client.
 
     Raises:
         ReleaseError: the folder has changed since it was made, or the Hub refuses it.

@@ -159,14 +159,10 @@ class _Tally:
 
 
 def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence], notes: Iterable[str] = ()) -> Rights:
-    """Return the rights in a release.
+    """Return the rights in a release, of which one asset is in memory at a time.
 
-    Args:
-        assets: the table of assets; one row is in memory at a time.
-        stated: the licence of each source, by dataset and source (`stated_licences`); it has the text and the
-            conditions of named terms.
-        notes: what a user must know about the tables of licences (`Lock.licence_notes`); it becomes advice.
-
+    `stated` has the licence of each source, by dataset and source (`stated_licences`), with the text and the conditions
+    of named terms. `notes` are what a user must know about the tables of licences; they become advice.
     """
     # The terms that a dataset calls by a name; under an empty dataset, the strictest that any dataset calls so.
     terms: dict[tuple[str, str], Licence] = {}
@@ -314,14 +310,7 @@ def clear(
     cleared: Sequence[str] = (),
     tasks: TaskFiles = NO_TASK_FILES,
 ) -> Cleared:
-    """Return what may be published.
-
-    Args:
-        release: the folder of the release.
-        rights: its rights.
-        allow_unknown: whether assets without a licence are published.
-        cleared: the names of licences that ask to be asked first, and whose owners agreed.
-        tasks: the task files that the release was built with.
+    """Return what may be published. `cleared` are licences that ask to be asked first, and whose owners agreed.
 
     Raises:
         ReleaseError: a licence is unknown, or asks to be asked first, and nobody has said that it is allowed.

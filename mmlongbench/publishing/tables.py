@@ -108,14 +108,7 @@ class Tables:
 def write_tables(
     release: Release, out: Path, cleared: Cleared, progress: Progress, after: Path | None = None
 ) -> Tables:
-    """Write all tables, the shortest length first.
-
-    Args:
-        release: the release.
-        out: the folder of the publication.
-        cleared: what may be published.
-        progress: shows the bar.
-        after: an earlier publication, whose tables are kept where every row of them is wanted.
+    """Write all tables, the shortest length first; keep those of the publication `after` of which every row is wanted.
 
     Raises:
         ReleaseError: an image is missing or is not the one of the lock, a table of `after` cannot be read, or nothing

@@ -238,12 +238,15 @@ class Kept:
     read: int = 0
     lines: int = 0
     """The examples that stay."""
-    gone: int = 0
-    """The examples that are dropped."""
     balanced: Counter[str] = field(default_factory=Counter)
     """How often each value of the field `TaskSpec.balance` is left."""
     facts: Facts = field(default_factory=Facts)
     """The images and the texts that the other examples show."""
+
+    @property
+    def gone(self) -> int:
+        """The examples that are dropped."""
+        return self.read - self.lines
 
 
 def dropped_of(opened: Release, file: PublicFile, dataset: ReadDataset, gone: Withdrawn) -> Kept:
@@ -324,13 +327,7 @@ def take_down(
 ) -> TakenDown:
     """Write a release without every example that shows what is taken out; it appears whole or not at all.
 
-    Args:
-        release: the finished release; it is not changed.
-        withdrawal: what is taken out.
-        out: the folder of the new release, which is new or empty, and outside of `release`.
-        date: the day for the tombstone.
-        progress: shows the bars.
-        tasks: the task files that the release was built with.
+    `date` is the day for the tombstone.
 
     Raises:
         ReleaseError: the release cannot be read, nothing of it matches, nothing of it would be left, or `out` cannot be
@@ -414,7 +411,6 @@ class _Rest:
         balance = dataset.builder.spec.balance
         for record, items in _examples(self.opened, file, dataset):
             if str(record.get("id")) in kept.dropped:
-                kept.gone += 1
                 continue
             kept.lines += 1
             kept.ids.add(str(record.get("id")))
@@ -468,7 +464,6 @@ class _Rest:
         for _, record in file.form.unbundle(target) if target.stat().st_size else ():
             kept.lines += 1
             kept.facts.shown.update(dataset.prompt(record).images)
-        kept.gone = kept.read - kept.lines
         if not kept.lines:
             target.unlink()
         return kept.lines > 0

@@ -5,9 +5,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat
+from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat, number_format
 from mmlongbench.draws import KeyPart, digest
-from mmlongbench.questions.numbers import is_decimal, is_whole
 
 Source: TypeAlias = Literal["Text", "Table", "Chart", "Figure", "Layout"]
 """Where an answer is found, as MMLongBench-Doc and the reader `own_documents` name it."""
@@ -28,7 +27,6 @@ class Grounding(Line):
     page: Annotated[int, Field(ge=1)]
     """The page, counted from 1."""
     text: str
-    """The words as they stand there."""
     box: tuple[float, float, float, float] | None = None
     """Where the words are: x0, y0, x1, y1 in points from the upper left corner of the page before rotation. None if the
     place is not known."""
@@ -43,15 +41,12 @@ class Question(Line):
     id: str
     """The id; `question_id` makes it from the document and the content."""
     document: str
-    """The document's name: the name of its file without `.pdf`."""
+    """The name of its file without `.pdf`."""
     document_sha256: str
-    """The SHA-256 of the document's bytes."""
     question: str
-    """The question."""
     answer: str | tuple[str, ...]
-    """The answer: a text, or the elements of a list; `Not answerable` if the document does not answer the question."""
+    """A text, or the elements of a list; `Not answerable` if the document does not answer the question."""
     answer_format: AnswerFormat
-    """The format of the answer."""
     pages: tuple[int, ...]
     """The pages that are needed for the answer, counted from 1, ascending; empty if there is no answer."""
     sources: tuple[Source, ...] = ()
@@ -63,9 +58,7 @@ class Question(Line):
     accepted: tuple[str, ...] = ()
     """Other answers that are right."""
     doc_type: str = ""
-    """The type of the document, if it is known."""
     grounding: tuple[Grounding, ...] = ()
-    """The words that the question rests on."""
     derived: str = ""
     """How the answer follows from the operands in `grounding`, such as `sum`; empty if the answer stands on a page."""
     twin_of: str = ""
@@ -82,25 +75,18 @@ class Reject(Line):
     """A candidate that is no question of the table, and the first check that it failed."""
 
     id: str
-    """The id of the candidate."""
     document: str
-    """The document's name."""
     stage: str
     """The stage that left it out, such as `twin` or `rendered`."""
     reason: str
     """A short slug, by which rejects are counted."""
     found: str
-    """What was found."""
     expected: str
-    """What was expected."""
     kind: str = ""
-    """What was asked for."""
     question: str = ""
     """The question, if there was one already."""
     pages: tuple[int, ...] = ()
-    """The pages of the candidate, counted from 1."""
     notes: dict[str, str] = {}
-    """Further facts about the candidate by name."""
 
 
 def question_id(document_sha256: str, *content: KeyPart) -> str:
@@ -124,8 +110,4 @@ def format_of(answer: str | Sequence[str]) -> AnswerFormat:
     """
     if not isinstance(answer, str):
         return "List"
-    if answer == NOT_ANSWERABLE:
-        return "None"
-    if is_whole(answer):
-        return "Integer"
-    return "Float" if is_decimal(answer) else "String"
+    return "None" if answer == NOT_ANSWERABLE else number_format(answer)

@@ -11,6 +11,7 @@ Every file appears complete or not at all. The lines have one order, whatever or
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,6 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.questions.question import Line, Maker, Question, Reject
-from mmlongbench.questions.summary import Summary, summarise
 
 TABLE = "table.jsonl"
 QUESTIONS = "questions.jsonl"
@@ -39,6 +39,55 @@ datasets:
     options: {{page_label: printed, synthetic: {made}, facets: [kind, synthetic]}}
 """
 """The manifest: `facets` names the further columns of the table, by which reports break scores down."""
+_COLUMNS = (
+    "id",
+    "question",
+    "answer",
+    "pages",
+    "answer_format",
+    "accepted",
+    "sources",
+    "doc_type",
+    "kind",
+    "synthetic",
+)
+"""The columns of the table, which are fields of a question; the second one is `doc`, the document."""
+MMLONGBENCH_DOC: Mapping[str, Mapping[str, float]] = {
+    "answer_format": {"String": 29.1, "Integer": 34.8, "Float": 18.5, "List": 17.6},
+    "evidence_pages": {"single-page": 45.7, "cross-page": 33.7, "unanswerable": 20.6},
+    "source": {"Text": 35.5, "Layout": 13.9, "Table": 25.4, "Chart": 20.7, "Figure": 35.4},
+}
+"""The shares in per cent in MMLongBench-Doc (camera-ready, Table 2). Formats and sources are those of its answerable
+questions; an answer may have several sources."""
+
+
+class Share(Line):
+    """How often a value occurs: its count, its share in per cent, and the share in MMLongBench-Doc, if it has one."""
+
+    value: str
+    count: int
+    share: float
+    mmlongbench_doc: float | None = None
+
+
+class Summary(Line):
+    """What `summary.json` holds."""
+
+    questions: int
+    rejected: int
+    by_document: dict[str, dict[str, int]]
+    """How many questions of each kind each document has."""
+    by_kind: dict[str, int]
+    rejects: dict[str, dict[str, int]]
+    """How many candidates were left out, by stage and reason."""
+    distributions: dict[str, tuple[Share, ...]]
+    """Shares of answer formats, numbers of evidence pages, and sources, beside those of MMLongBench-Doc."""
+    counts: dict[str, int]
+    """Further counts by name."""
+    made_with: dict[str, str]
+    """What else decides the questions, such as the versions of programs."""
+    notes: tuple[str, ...] = ()
+    """What could not be kept, such as the largest share of a document."""
 
 
 def write_folder(
@@ -50,6 +99,7 @@ def write_folder(
     more: Mapping[str, int] | None = None,
     made_with: Mapping[str, str] | None = None,
     left_out: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Summary:
     """Write the folder of questions, and return its counts.
 
@@ -62,16 +112,28 @@ def write_folder(
         more: further counts by name, for `Summary.counts`.
         made_with: what else decides the questions, such as versions, for `Summary.made_with`.
         left_out: the documents that the manifest excludes, so that their pages are in no context.
+        notes: what could not be kept, for `Summary.notes`.
 
     """
     kept = sorted(questions, key=lambda each: (each.document, each.pages, each.kind, each.id))
     left = sorted(rejects, key=lambda each: (each.document, each.stage, each.reason, each.pages, each.id))
-    summary = summarise(kept, left, more or {}, made_with or {})
+    summary = Summary(
+        questions=len(kept),
+        rejected=len(left),
+        by_document=_counts((each.document, each.kind) for each in kept),
+        by_kind=dict(sorted(Counter(each.kind for each in kept).items())),
+        rejects=_counts((each.stage, each.reason) for each in left),
+        distributions=_distributions(kept),
+        counts=dict(sorted((more or {}).items())),
+        made_with=dict(sorted((made_with or {}).items())),
+        notes=tuple(notes),
+    )
     write_lines(out / QUESTIONS, kept)
     write_lines(out / REJECTS, left)
     write_whole(out / TABLE, map(_row, kept))
     write_whole(out / SUMMARY, [summary.model_dump_json(indent=1).encode(), b"\n"])
-    manifest = _manifest(out, documents, made, kept)
+    where = Path(os.path.relpath(documents.absolute(), out.absolute())).as_posix()
+    manifest = _FORM.format(n=len(kept), made=made, table=TABLE, documents=json.dumps(where, ensure_ascii=False))
     if left_out:
         manifest += f"    exclude: {json.dumps(sorted(left_out), ensure_ascii=False)}\n"
     write_whole(out / MANIFEST, [manifest.encode()])
@@ -104,25 +166,45 @@ def read_questions(path: Path) -> Iterator[Question]:
             ) from error
 
 
+def evidence_pages(question: Question) -> str:
+    """Return the group of a question by its number of pages, as MMLongBench-Doc names it."""
+    if question.answer_format == "None":
+        return "unanswerable"
+    return "single-page" if len(question.pages) == 1 else "cross-page"
+
+
 def _row(question: Question) -> bytes:
     """Return a line of the table that `own_documents` reads."""
-    row = {
-        "id": question.id,
-        "doc": question.document,
-        "question": question.question,
-        "answer": question.answer,
-        "pages": question.pages,
-        "answer_format": question.answer_format,
-        "accepted": question.accepted,
-        "sources": question.sources,
-        "doc_type": question.doc_type,
-        "kind": question.kind,
-        "synthetic": question.synthetic,
-    }
+    row = {name: getattr(question, name) for name in _COLUMNS}
+    row = {"id": row.pop("id"), "doc": question.document, **row}
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
-def _manifest(out: Path, documents: Path, made: Maker, questions: Sequence[Question]) -> str:
-    """Return the manifest of the questions."""
-    where = Path(os.path.relpath(documents.absolute(), out.absolute())).as_posix()
-    return _FORM.format(n=len(questions), made=made, table=TABLE, documents=json.dumps(where, ensure_ascii=False))
+def _counts(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Return how often each second name is with each first one."""
+    counts: dict[str, dict[str, int]] = {}
+    for (one, two), count in sorted(Counter(pairs).items()):
+        counts.setdefault(one, {})[two] = count
+    return counts
+
+
+def _distributions(questions: Sequence[Question]) -> dict[str, tuple[Share, ...]]:
+    answerable = [each for each in questions if each.answer_format != "None"]
+    values: dict[str, tuple[list[str], int]] = {
+        "answer_format": ([each.answer_format for each in answerable], len(answerable)),
+        "evidence_pages": ([evidence_pages(each) for each in questions], len(questions)),
+        "source": ([source for each in answerable for source in each.sources], len(answerable)),
+    }
+    shares = {}
+    for name, (found, total) in values.items():
+        counts, public = Counter(found), MMLONGBENCH_DOC[name]
+        shares[name] = tuple(
+            Share(
+                value=value,
+                count=counts[value],
+                share=round(100 * counts[value] / total, 1) if total else 0.0,
+                mmlongbench_doc=public.get(value),
+            )
+            for value in (*public, *sorted(set(counts) - set(public)))
+        )
+    return shares

@@ -1,20 +1,24 @@
-"""Joins each example of a public file with its prediction, in the order of the file."""
+"""Joins each example of a public file with its prediction, in the order of the file, and checks by digests that the
+prediction was made for this example.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, ScoringError
+from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.layout import IMAGES, LOCK, name_of
+from mmlongbench.release.lock import example_digest
 from mmlongbench.release.release import PublicFile, Release
-from mmlongbench.scoring.official import is_called
-from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
-from mmlongbench.scoring.problems import Problems
-from mmlongbench.scoring.rows import shared_out, told_by
+from mmlongbench.scoring.predictions import Key, Prediction, Predictions, Problems, key_of, told_by
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.rows import Record, Row
+
+_SHOWN = 12
+"""How many digits of a digest messages show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,22 @@ def scorable_files(opened: Release) -> list[ScorableFile]:
     """Return the files with a known builder. If two files have the same records, only the file with one record on each
     line is returned.
     """
-    found = [each for file in opened.files if (each := _scorable(file))]
-    plain = {(each.builder.dataset, each.file.length) for each in found if not each.is_repeated}
-    return [each for each in found if not each.is_repeated or (each.builder.dataset, each.file.length) not in plain]
+    files = []
+    for file in opened.files:
+        if file.dataset is None:
+            continue
+        builder, bundle = file.dataset.builder, file.dataset.builder.spec.bundle
+        if bundle is None:
+            files.append(ScorableFile(file, builder, (file.name,)))
+            continue
+        plain = builder.spec.files
+        is_bundle = bundle.files.recognise(file.name) is not None and plain.recognise(file.name) is None
+        other = (plain if is_bundle else bundle.files).write(builder.dataset, file.length)
+        files.append(ScorableFile(file, builder, (file.name, other), is_bundle))
+    plain_files = {(each.builder.dataset, each.file.length) for each in files if not each.is_repeated}
+    return [
+        each for each in files if not each.is_repeated or (each.builder.dataset, each.file.length) not in plain_files
+    ]
 
 
 def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, problems: Problems) -> None:
@@ -84,7 +101,7 @@ def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, pr
     for file in files:
         name = file.builder.dataset
         claims = [output for output in predictions.outputs if output.file in file.names and output.dataset]
-        own = [output for output in claims if is_called(output.dataset, name)]
+        own = [output for output in claims if output.is_of(name)]
         exact = [output for output in own if output.dataset == name] or own
         if len({output.dataset for output in exact}) > 1:
             raise ScoringError(
@@ -116,29 +133,79 @@ def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> It
     If the public code ran on a sample of the ids, an id without any output counts as not in the sample, and its
     examples are left out.
     """
-    found, taken, place = predictions_for(file, predictions), Counter[Key](), 0
+    given, taken, place = predictions_for(file, predictions), Counter[Key](), 0
     drawn = predictions.drawn(file.names)
     is_placed = file.builder.spec.placements is not None
-    has_turns = is_placed and any(not kind for _, kind, _ in found)
-    rows = _rows(file) if has_turns or drawn is not None else {}
-    claims = _shared_out(file, rows, found, problems)
-    unasked = _unasked(file, rows, found, drawn, problems)
+    rows: dict[Key, list[bytes | None]] = {}
+    if drawn is not None or (is_placed and any(not kind for _, kind, _ in given)):
+        for record, key in records_of(file):
+            rows.setdefault(key, []).append(told_by(record))
+    claims: dict[Key, list[Sequence[Prediction | None]]] = {}
+    for key, every in given.items():
+        by_sample: dict[int, list[Prediction]] = {}
+        for prediction in every:
+            by_sample.setdefault(prediction.sample, []).append(prediction)
+        claims[key] = []
+        for _, queue in sorted(by_sample.items()):
+            shared, is_ambiguous = _shared_out(rows[key], queue) if key in rows else (queue, False)
+            if is_ambiguous:
+                what = f"{len(queue)} predictions for {len(rows[key])} rows"
+                problems.add("ambiguous", f"{file.file.name}: {_named(key)}: {what}")
+            claims[key].append(shared)
+    ids, unasked = {id for id, _, _ in rows}, set[str]()
+    if drawn is not None and drawn < len(ids):
+        unasked = ids - {id for id, _, _ in given}
+        if (lost := drawn - (len(ids) - len(unasked))) > 0:
+            problems.add("lost-output", file.file.name, lost)
     for row, (record, key) in enumerate(records_of(file)):
         at = taken[key]
         taken[key] += 1
         turn = at if is_placed and not key[1] else None
-        own = [each for queue in claims.get(key, ()) if at < len(queue) and (each := queue[at])]
+        own = [claim for queue in claims.get(key, ()) if at < len(queue) and (claim := queue[at])]
         if own:
-            answered = [each for each in own if not each.skipped]
+            answered = [prediction for prediction in own if not prediction.skipped]
             samples = answered or own[:1]
-            yield from (Joined(row, record, each, place, len(samples), turn) for each in samples)
+            yield from (Joined(row, record, prediction, place, len(samples), turn) for prediction in samples)
             place += bool(answered)
         elif key[0] not in unasked:
             problems.add("absent", f"{file.file.name}: {name_of(record)}")
             yield Joined(row, record, None, 0, turn=turn)
-    for reason, key, prediction in _unclaimed(claims, taken):
-        sample = f", sample {prediction.sample}" if prediction.sample else ""
-        problems.add(reason, f"{prediction}: {file.file.name}: {_said(key)}{sample}")
+    known = {id for id, _, _ in taken}
+    for key, queues in claims.items():
+        reason = "duplicate" if key in taken else "wrong-placement" if key[0] in known else "unknown-id"
+        for left in (claim for queue in queues for claim in queue[taken.get(key, 0) :] if claim):
+            sample = f", sample {left.sample}" if left.sample else ""
+            problems.add(reason, f"{left}: {file.file.name}: {_named(key)}{sample}")
+
+
+def _shared_out(
+    rows: Sequence[bytes | None], predictions: Sequence[Prediction]
+) -> tuple[list[Prediction | None], bool]:
+    """Return a list of predictions, and whether some are ambiguous. The list has a prediction or None for each row, and
+    then the predictions that are left over; `rows` has what `told_by` returns for each row.
+
+    Rows that cannot be distinguished form a group, and take the predictions for the group in order. If a group has
+    fewer predictions than rows, it is unknown which row lacks one. Then all predictions for the group are ambiguous,
+    and the list does not have them.
+    """
+    known = {prediction.told for prediction in predictions} & set(rows) - {None}
+    places: dict[bytes | None, list[int]] = {None: []}
+    for place, row in enumerate(rows):
+        places.setdefault(row if row in known else None, []).append(place)
+    queues: dict[bytes | None, list[Prediction]] = {}
+    for prediction in predictions:
+        queues.setdefault(prediction.told if prediction.told in known else None, []).append(prediction)
+    given: list[Prediction | None] = [None] * len(rows)
+    left, is_ambiguous = list[Prediction](), False
+    for told, queue in queues.items():
+        group = places[told]
+        if len(queue) < len(group):
+            is_ambiguous = True
+            continue
+        for place, prediction in zip(group, queue, strict=False):
+            given[place] = prediction
+        left += queue[len(group) :]
+    return [*given, *left], is_ambiguous
 
 
 def builder_name(file: ScorableFile) -> str:
@@ -164,83 +231,107 @@ def records_of(file: ScorableFile) -> Iterator[tuple[Record, Key]]:
             yield record, key
 
 
-def _rows(file: ScorableFile) -> dict[Key, list[bytes | None]]:
-    """Return, for each key, a digest of each of its rows (see `told_by`)."""
-    rows: dict[Key, list[bytes | None]] = {}
-    for record, key in records_of(file):
-        rows.setdefault(key, []).append(told_by(record))
-    return rows
-
-
-def _shared_out(
-    file: ScorableFile,
-    rows: Mapping[Key, Sequence[bytes | None]],
-    claims: Mapping[Key, Sequence[Prediction]],
-    problems: Problems,
-) -> dict[Key, list[Sequence[Prediction | None]]]:
-    """Return, for each key and each sample, the predictions in the order of the key's rows (see `shared_out`)."""
-    shared: dict[Key, list[Sequence[Prediction | None]]] = {}
-    for key, every in claims.items():
-        shared[key] = []
-        for queue in _by_sample(every):
-            given: Sequence[Prediction | None] = queue
-            if key in rows:
-                given, is_ambiguous = shared_out(rows[key], queue)
-                if is_ambiguous:
-                    said = f"{len(queue)} predictions for {len(rows[key])} rows"
-                    problems.add("ambiguous", f"{file.file.name}: {_said(key)}: {said}")
-            shared[key].append(given)
-    return shared
-
-
-def _by_sample(predictions: Sequence[Prediction]) -> list[list[Prediction]]:
-    """Return a list of predictions for each sample, in the order of the samples."""
-    found: dict[int, list[Prediction]] = {}
-    for each in predictions:
-        found.setdefault(each.sample, []).append(each)
-    return [found[sample] for sample in sorted(found)]
-
-
-def _unasked(
-    file: ScorableFile,
-    rows: Mapping[Key, object],
-    claims: Mapping[Key, object],
-    drawn: int | None,
-    problems: Problems,
-) -> set[str]:
-    """Return the ids without any output if the public code drew a sample; an empty set if it used all ids."""
-    ids = {id for id, _, _ in rows}
-    if drawn is None or drawn >= len(ids):
-        return set()
-    unasked = ids - {id for id, _, _ in claims}
-    if (lost := drawn - (len(ids) - len(unasked))) > 0:
-        problems.add("lost-output", file.file.name, lost)
-    return unasked
-
-
-def _unclaimed(
-    predictions: Mapping[Key, Sequence[Sequence[Prediction | None]]], taken: Mapping[Key, int]
-) -> Iterator[tuple[str, Key, Prediction]]:
-    """Yield (reason, key, prediction) for each prediction that fits no example; `taken` counts the examples by key."""
-    ids = {id for id, _, _ in taken}
-    for key, queues in predictions.items():
-        reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"
-        left = (prediction for queue in queues for prediction in queue[taken.get(key, 0) :])
-        yield from ((reason, key, prediction) for prediction in left if prediction)
-
-
-def _scorable(file: PublicFile) -> ScorableFile | None:
-    if file.dataset is None:
-        return None
-    builder = file.dataset.builder
-    bundle = builder.spec.bundle
-    if bundle is None:
-        return ScorableFile(file, builder, (file.name,))
-    is_bundle = bundle.files.recognise(file.name) is not None and builder.spec.files.recognise(file.name) is None
-    other = builder.spec.files if is_bundle else bundle.files
-    return ScorableFile(file, builder, (file.name, other.write(builder.dataset, file.length)), is_bundle)
-
-
-def _said(key: Key) -> str:
+def _named(key: Key) -> str:
     id, kind, value = key
     return name_of({"id": id, kind: int(value) if kind == "permutation" else value} if kind else {"id": id})
+
+
+class ExampleDigests:
+    """The digests of a release's examples; each is computed once, also for several runs over it. Public files of other
+    origin have none.
+    """
+
+    def __init__(self, opened: Release) -> None:
+        self.lock = opened.lock_id if opened.is_locked else ""
+        """See `ScoreLine.lock`."""
+        self.opened = opened
+        self._known: dict[tuple[str, int], bytes] = {}
+
+    def of(self, file: ScorableFile, joined: Joined) -> bytes:
+        """Return the digest of an example; empty if it has none.
+
+        Raises:
+            ReleaseError: the lock does not have an image of the prompt.
+
+        """
+        if not self.opened.is_locked or file.is_repeated:
+            return b""
+        key = file.file.name, joined.row
+        if key not in self._known:
+            record, builder = joined.record, file.builder
+            with calling(
+                "builder", builder_name(file), "a method that makes prompts", about=f"example {name_of(record)}"
+            ):
+                prompt, gold = builder.prompt(record), builder.gold(record)
+            try:
+                self._known[key] = bytes.fromhex(example_digest(prompt, gold, self.opened.lock))
+            except ReleaseError as error:
+                raise ReleaseError(f"{file.file.name}: {name_of(record)}: {error}") from error
+        return self._known[key]
+
+
+def is_stale(prediction: Prediction | None, digest: bytes) -> bool:
+    """Return whether a prediction was made for an example with another digest; False if one of them has no digest."""
+    return bool(prediction and prediction.digest and digest and prediction.digest != digest)
+
+
+@dataclass(slots=True)
+class Staleness:
+    """Counts the predictions for other examples than those of the release, and the predictions without a digest."""
+
+    stale: int = 0
+    first_stale: str = ""
+    checked: int = 0
+    """How many predictions have a digest."""
+    without: Counter[str] = field(default_factory=Counter)
+    """How many predictions have no digest, by the name of their file."""
+
+    def add(self, file: ScorableFile, joined: Joined, digest: bytes) -> None:
+        """Count one prediction, unless the example has no digest."""
+        prediction = joined.prediction
+        if not prediction or not digest:
+            return
+        if not prediction.digest:
+            self.without[prediction.path.name] += 1
+            return
+        self.checked += 1
+        if is_stale(prediction, digest):
+            self.stale += 1
+            here, there = digest.hex()[:_SHOWN], prediction.digest.hex()[:_SHOWN]
+            example = f"{file.file.name}: {name_of(joined.record)}"
+            self.first_stale = self.first_stale or f"{prediction} (digest {there}…): {example} (digest {here}…)"
+
+    def notes(self) -> list[str]:
+        """Return the sentences that readers of the scores must know."""
+        found = []
+        if self.stale:
+            what = f"{self.stale:,} of {self.checked:,} predictions were made for other examples than those here"
+            found.append(f"{what}, and are scored because of --allow-stale; first {self.first_stale}")
+        if self.without:
+            number = sum(self.without.values())
+            what = "1 prediction has" if number == 1 else f"{number:,} predictions have"
+            (first, _), more = self.without.most_common(1)[0], len(self.without) - 1
+            where = f"{first} and {more:,} more files" if more else first
+            found.append(f"{where}: {what} no digest, so it cannot be checked that they were made for this release")
+        return found
+
+
+def refuse_stale(files: Iterable[ScorableFile], predictions: Predictions, digests: ExampleDigests) -> None:
+    """Refuse predictions that were made for other examples than those of the release.
+
+    Raises:
+        ScoringError: there are such predictions; the error names the first one and its example.
+
+    """
+    found = Staleness()
+    for file in files:
+        if any(each.digest for queue in predictions_for(file, predictions).values() for each in queue):
+            for joined in join(file, predictions, Problems()):
+                if joined.prediction and joined.prediction.digest:
+                    found.add(file, joined, digests.of(file, joined))
+    if found.stale:
+        raise ScoringError(
+            f"{found.first_stale}: the prediction was made for another example of this name ({found.stale:,} of "
+            f"{found.checked:,} predictions with a digest are stale); run the model again on these examples, or score "
+            "them with --allow-stale"
+        )

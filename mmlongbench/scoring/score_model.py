@@ -1,96 +1,30 @@
-"""Scores a model, given the paths of its predictions and of a release."""
+"""Scores a model, given the paths of its predictions and of a release, or one example at a time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 
-from mmlongbench.errors import ScoringError
+from mmlongbench.errors import ScoringError, nearest
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.layout import DATA, IMAGES
-from mmlongbench.scoring.joining import open_scorable
-from mmlongbench.scoring.predictions import read_predictions
-from mmlongbench.scoring.problems import Problems
-from mmlongbench.scoring.replacing import refuse_another_model
-from mmlongbench.scoring.running import Outcome, Run, score
-from mmlongbench.scoring.staleness import ExampleDigests
-from mmlongbench.scoring.tallies import Tally
-from mmlongbench.task.metric import Provenance, Settings
-
-
-@dataclass(frozen=True, slots=True)
-class CellScore:
-    """The score of one dataset at one length by one metric."""
-
-    metric: str
-    """The name of the metric."""
-    dataset: str
-    """The name of the dataset."""
-    length: int
-    """The length in tokens."""
-    score: float | None
-    """The mean, from 0 to 1; an example without a prediction counts as 0. None if an example was skipped, or if no
-    example could be scored."""
-    score_of_others: float | None
-    """The mean over the examples that were not skipped; None if none of them could be scored."""
-    examples: int
-    """The number of examples."""
-    absent: int
-    """The number of examples without a prediction."""
-    failed: int
-    """The number of examples that could not be scored; these examples are left out of the mean."""
-    skipped: int
-    """The number of examples that the model cannot be given."""
-    first_failure: str
-    """The first example that could not be scored, and why; empty if there is none."""
-    further: Mapping[str, float]
-    """Figures of the metric that are not means of examples, by name."""
-    samples: int = 1
-    """The maximum number of samples of an example. The score of an example with several samples is their mean."""
-    best: float | None = None
-    """The mean over the examples of the best score of their samples; None if there is no `score`, or no example has
-    several samples."""
-    majority: float | None = None
-    """The mean over the examples of the score of their most frequent answer; None where `best` is None."""
-    failed_samples: int = 0
-    """The number of samples that could not be scored, of examples with a score."""
-
-
-@dataclass(frozen=True, slots=True)
-class PredictionProblem:
-    """A kind of problem of predictions, and how often it was found."""
-
-    reason: str
-    """The name of the kind, such as `unknown-id`; `REASONS` describes each kind."""
-    count: int
-    """How often it was found."""
-    first: tuple[str, ...]
-    """The first places where it was found."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """The scores of a model on a release."""
-
-    model: str
-    """The model whose predictions were scored."""
-    file: Path | None
-    """The file with a line for each example and metric, which a report reads; None if no file was requested, for a dry
-    run, or if no prediction fits an example."""
-    cells: tuple[CellScore, ...]
-    """A score for each metric, dataset and length; empty for a dry run, or if no prediction fits an example."""
-    problems: tuple[PredictionProblem, ...]
-    """The problems of predictions; empty if there are none."""
-    profiles: Mapping[str, Provenance]
-    """Whose rules the scores of each metric follow."""
-    reasoning: Mapping[str, int]
-    """How many predictions had reasoning, by what was done with it."""
-    skipped: Mapping[str, int]
-    """How many examples the model cannot be given, by reason."""
-    usage: Mapping[str, Mapping[str, float]]
-    """The calls, tokens and failures of each metric that uses a judge."""
-    notes: tuple[str, ...]
-    """Sentences that a reader of the scores must know."""
+from mmlongbench.scoring.joining import (
+    ExampleDigests,
+    ScorableFile,
+    builder_name,
+    open_scorable,
+    records_of,
+    scorable_files,
+)
+from mmlongbench.scoring.predictions import Key, Problems, key_of, read_predictions
+from mmlongbench.scoring.reasoning import without_reasoning
+from mmlongbench.scoring.running import Run, Scores, score, score_of, why_outside
+from mmlongbench.scoring.scores import refuse_another_model
+from mmlongbench.task.builder import scoring_input
+from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings
 
 
 def score_model(
@@ -104,8 +38,8 @@ def score_model(
     tokenizer: str | None = None,
     tasks: TaskFiles = NO_TASK_FILES,
     digests: ExampleDigests | None = None,
-) -> tuple[Outcome, Problems]:
-    """Score the predictions of a model; return the result and the problems of the predictions.
+) -> Scores:
+    """Score the predictions of a model; return the scores.
 
     Args:
         run: what to score, and how.
@@ -122,7 +56,7 @@ def score_model(
     Raises:
         ScoringError: no dataset declares a requested metric, there are no predictions, two outputs of the public code
             may belong to one file, predictions were made for other examples or have several contexts, or `out` holds
-            other scores that must not be replaced (see `replacing`).
+            other scores that must not be replaced (see `refuse_other_choices`).
         ReleaseError: the release cannot be read.
 
     """
@@ -136,7 +70,7 @@ def score_model(
             shown = digests.opened.path / IMAGES
             run = replace(run, settings=replace(run.settings, images=shown))
     with read_predictions(predictions, problems) as read:
-        return score(run, digests, read, out, problems, progress), problems
+        return score(run, digests, read, out, problems, progress)
 
 
 def score_paths(
@@ -179,48 +113,7 @@ def score_paths(
         only_answered,
     )
     file = scores_file(out, run) if out and not is_dry else None
-    outcome, problems = score_model(
-        run, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks
-    )
-    return scores_of(run, outcome, problems, file)
-
-
-def scores_of(run: Run, outcome: Outcome, problems: Problems, out: Path | None) -> Scores:
-    """Return the result of scoring as values."""
-    found = problems.summary()
-    return Scores(
-        model=run.model,
-        file=out if outcome.fits else None,
-        cells=tuple(_cell(*key, tally) for key, tally in outcome.tallies.cells.items()),
-        problems=tuple(
-            PredictionProblem(reason, each["count"], tuple(each["first"])) for reason, each in found.items()
-        ),
-        profiles=outcome.provenances,
-        reasoning=outcome.reasoning,
-        skipped=outcome.skipped,
-        usage=outcome.usage,
-        notes=tuple(outcome.notes),
-    )
-
-
-def _cell(metric: str, dataset: str, length: int, tally: Tally) -> CellScore:
-    return CellScore(
-        metric,
-        dataset,
-        length,
-        tally.mean,
-        tally.mean_of_others,
-        tally.examples,
-        tally.absent,
-        tally.failed,
-        tally.skipped,
-        tally.first_failure,
-        tally.further,
-        tally.samples,
-        tally.best if tally.samples > 1 else None,
-        tally.majority if tally.samples > 1 else None,
-        tally.failed_samples,
-    )
+    return score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks)
 
 
 def model_of(predictions: Path) -> str:
@@ -254,3 +147,114 @@ def images_of(release: Path) -> Path | None:
 def data_of(release: Path) -> Path | None:
     """Return the folder of public files: `mmlb_data/` in `release`, or else `release`; None if neither is a folder."""
     return next((path for path in (release / DATA, release) if path.is_dir()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A public file, with the examples that were read from it."""
+
+    file: ScorableFile
+    metric: Metric
+    inputs: dict[Key, ScoringInput] = field(default_factory=dict)
+    """The input of the metric for each example, without a prediction. Contexts are not in it."""
+
+
+class Scorer:
+    """Scores one example of a release at a time, by the metric of its dataset. Threads can share it.
+
+    A file is read once, when the first of its examples is scored. Of each example, memory then holds what its metric
+    needs: the answer and the question, but not the context.
+    """
+
+    def __init__(
+        self,
+        release: Path,
+        settings: Settings | None = None,
+        *,
+        keeps_reasoning: bool = False,
+        tasks: TaskFiles = NO_TASK_FILES,
+    ) -> None:
+        """Open a release.
+
+        Raises:
+            ReleaseError: the release cannot be read.
+
+        """
+        self._release = release
+        self._settings = filled_settings(release, settings or Settings())
+        self._keeps_reasoning = keeps_reasoning
+        files = scorable_files(open_scorable(release, None, None, tasks))
+        self._known = {name: file for file in files for name in file.names}
+        self._opened: dict[str, _File] = {}
+        self._lock = Lock()
+
+    def score(self, key: Mapping[str, object], prediction: str, place: int | None = None) -> Score:
+        """Return the score of a prediction.
+
+        Args:
+            key: the fields that name the example, as in a line of predictions: `file`, `id`, and `depth` or
+                `permutation` if it has one. Other fields are ignored.
+            prediction: the output of the model; reasoning is left out, as `mmlongbench score` does.
+            place: how many examples of the file come before this one among those that the model is given; None: all
+                that come before it in the file. Visual haystacks take it as a guess if the model gives no answer.
+
+        Returns:
+            The score. Its `score` is None, and `failure` says why, if the example cannot be scored.
+
+        Raises:
+            ScoringError: the release has no such example, or a metric needs a package that is not installed.
+            PluginError: a metric is not installed, or is broken.
+
+        """
+        said = prediction if self._keeps_reasoning else without_reasoning(prediction).answer
+        with self._lock:
+            opened = self._file(key.get("file"))
+            asked = _input(opened, key)
+            asked = replace(asked, prediction=said, place=asked.place if place is None else place)
+            if why := why_outside(opened.metric, asked):
+                return Score(None, failure=why)
+            return score_of(opened.metric, asked)
+
+    def close(self) -> None:
+        """Close the metrics."""
+        for opened in self._opened.values():
+            opened.metric.close()
+        self._opened.clear()
+
+    def _file(self, name: object) -> _File:
+        if not isinstance(name, str) or name not in self._known:
+            hint = nearest(str(name), self._known)
+            raise ScoringError(f"{self._release.name}: no public file {name!r:.200} that can be scored{hint}")
+        file = self._known[name]
+        if file.file.name not in self._opened:
+            self._opened[file.file.name] = self._read(file)
+        return self._opened[file.file.name]
+
+    def _read(self, file: ScorableFile) -> _File:
+        spec = file.builder.spec
+        with calling("metric", spec.metric, "__init__()"):
+            opened = _File(file, metric_type(spec.metric)(self._settings))
+        name = builder_name(file)
+        for place, (record, key) in enumerate(records_of(file)):
+            if key in opened.inputs:
+                raise ScoringError(
+                    f"{file.file.name}: {key[0]!r} is the id of several examples that nothing tells apart; use "
+                    "`mmlongbench score`, which takes predictions in the order of the file"
+                )
+            with calling("builder", name, "a method that scoring calls", about=f"example {record.get('id')!r}"):
+                opened.inputs[key] = scoring_input(file.builder, record, file.file.name, place=place)
+        return opened
+
+
+def _input(opened: _File, key: Mapping[str, object]) -> ScoringInput:
+    """Return the input of the metric for an example, without the prediction."""
+    name = opened.file.file.name
+    try:
+        found = key_of(key)
+    except ValueError as error:
+        raise ScoringError(f"{name}: the key of an example: {error}") from error
+    if found not in opened.inputs:
+        id, kind, value = found
+        placed = f" at {kind} {value:g}" if kind else ""
+        raise ScoringError(f"{name}: no example {id!r:.200}{placed}; a key is the `key` of an example of this release")
+    return opened.inputs[found]

@@ -2,24 +2,30 @@
 answers (samples) to one example. Scoring writes it, a report reads it.
 
 The file is called `<model>.<metrics>.jsonl` (see `scores_file`). A line has everything a report needs, so the
-release is not needed.
+release is not needed. Below are the scores of several samples of an example.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mmlongbench.errors import ReleaseError
+from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.scoring.reasoning import Reasoning
 from mmlongbench.task.file_formats import JSON_LINES
-from mmlongbench.task.metric import PROFILES, Profile
+from mmlongbench.task.metric import PROFILES, Profile, Provenance
 
 CONTEXT = "context "
 """How the choice begins that lines have if the model was given another context than the released prompt."""
 UNKNOWN: Literal["unknown"] = "unknown"
 Status: TypeAlias = Literal["scored", "absent", "failed", "skipped", "outside"]
+T = TypeVar("T")
+_MAX_RUNS = 120
+"""The maximum number of lists that `runs` yields, unless an example has more samples."""
 MAX_SAMPLE = 999_999
 """The highest number that a sample may have."""
 SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
@@ -114,3 +120,101 @@ def read_scores(folder: Path) -> Iterator[ScoreLine]:
                 first = error.errors()[0]
                 field = ".".join(map(str, first["loc"]))
                 raise ReleaseError(f"{file.name}, {where}: {field}: {first['msg']}; is it a scores file?") from error
+
+
+def refuse_another_model(file: Path, model: str) -> None:
+    """Refuse to overwrite the scores of another model.
+
+    Raises:
+        ScoringError: the file holds such scores.
+
+    """
+    first = next(read_scores(file), None) if file.is_file() else None
+    if first and first.model != model:
+        todo = "give --model another name, or another --out"
+        raise ScoringError(f"{file}: holds scores of {first.model!r}, not of {model!r}; {todo}")
+
+
+def refuse_other_choices(file: Path, made: Mapping[str, Provenance]) -> None:
+    """Refuse to overwrite scores if the new scores by the same metric have another profile or other choices.
+
+    Args:
+        file: the scores file to write; it may not exist yet.
+        made: where the rules of the new scores come from, by metric.
+
+    Raises:
+        ScoringError: the file holds such scores.
+
+    """
+    unseen = set(made)
+    for line in read_scores(file) if file.is_file() else ():
+        if line.metric not in unseen:
+            continue
+        new = made[line.metric]
+        if (line.profile, *line.choices) != (new.profile, *new.choices):
+            there, wanted = _said(line.profile, line.choices), _said(new.profile, new.choices)
+            todo = "give another --out, or delete the file"
+            raise ScoringError(f"{file}: holds scores by {line.metric} ({there}), not ({wanted}); {todo}")
+        unseen.discard(line.metric)
+        if not unseen:
+            return
+
+
+def _said(profile: str, choices: Sequence[str]) -> str:
+    return ", ".join([profile, *choices])
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One sample that has a score."""
+
+    answer: object
+    """The answer as the metric compares it; equal answers are equal values."""
+    score: float
+
+
+def mean_score(samples: Sequence[Sampled]) -> float:
+    """Return the mean of the scores."""
+    return math.fsum(each.score for each in samples) / len(samples)
+
+
+def best_score(samples: Sequence[Sampled]) -> float:
+    """Return the highest score."""
+    return max(each.score for each in samples)
+
+
+def majority_score(samples: Sequence[Sampled]) -> float:
+    """Return the score of the most frequent answer; the samples are in the order of their numbers.
+
+    Of several answers that are equally frequent, the one that occurs first counts. If samples with this answer have
+    different scores, the first of these scores counts.
+
+    >>> made = [Sampled("a", 0.0), Sampled("b", 1.0), Sampled("b", 0.5)]
+    >>> majority_score(made), majority_score(made[:2])
+    (1.0, 0.0)
+    """
+    (answer, _), *_ = Counter(each.answer for each in samples).most_common(1)
+    return next(each.score for each in samples if each.answer == answer)
+
+
+def runs(examples: Sequence[Sequence[T]]) -> Iterator[list[T]]:
+    """Yield lists with one sample of each example: the first samples, the second ones, and so on. An example with fewer
+    samples than others repeats its own in turn, until each sample of an example has occurred equally often.
+
+    >>> list(runs([["a1", "a2"], ["b1"]]))
+    [['a1', 'b1'], ['a2', 'b1']]
+    """
+    counts = set(map(len, examples))
+    for number in range(min(math.lcm(*counts), max(_MAX_RUNS, *counts)) if counts else 0):
+        yield [samples[number % len(samples)] for samples in examples]
+
+
+def mean_figures(
+    figures: Callable[[Sequence[T]], Mapping[str, float]], examples: Sequence[Sequence[T]]
+) -> dict[str, float]:
+    """Return the mean, over the lists that `runs` yields, of each figure; a figure that a list lacks is left out."""
+    found: dict[str, list[float]] = {}
+    for run in runs(examples):
+        for name, value in figures(run).items():
+            found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else math.fsum(values) / len(values) for name, values in found.items()}

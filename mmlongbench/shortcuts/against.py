@@ -5,6 +5,7 @@ answers of the release itself; the other side is read as a stream.
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from mmlongbench.release.layout import LOCK
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
+from mmlongbench.shortcuts.reading import AskedQuestion, asked_questions
 
 _TEXTS = (".txt", ".md")
 _LINES = (".jsonl", ".ndjson")
@@ -69,12 +70,15 @@ class Answering:
         if words(asked.question):
             counts[0].attempt(asked)
             self._questions.add(key, asked.question, asked.subject, () if asked.choices else asked.answers)
-        paths = dict.fromkeys([*asked.images, *(path for unit in _answering(asked) for path in unit.images)])
+        # the units that hold the answer; the document's own units if nothing says which of them do
+        golds = [unit for unit in asked.units if unit.is_gold]
+        answering = golds or [unit for unit in asked.units if unit.role == "own"]
+        paths = dict.fromkeys([*asked.images, *(path for unit in answering for path in unit.images)])
         for path in paths:
             look = self.pictures[path]
             self._index.add(look)
             self._by_look.setdefault(look.digest, []).append(key)
-        passages = [unit.passage for unit in _answering(asked) if is_passage(unit)]
+        passages = [unit.passage for unit in answering if unit.is_passage]
         for passage in passages:
             self._by_passage.setdefault(digest_of(passage), []).append(key)
         for count, found in zip(counts[1:], (paths, passages), strict=True):
@@ -103,18 +107,16 @@ class Answering:
         self._counts[key[0]][kind].hit(self._asked[key], what)
 
 
-def others_of(against: Release | Path) -> Iterator[Other]:
+def others_of(against: Path) -> Iterator[Other]:
     """Yield everything of another release, or of a folder of files.
 
     Raises:
         ReleaseError: there is no such folder, or a file of the other release is missing or damaged.
 
     """
-    if isinstance(against, Path) and not against.is_dir():
+    if not against.is_dir():
         raise ReleaseError(f"{against}: is no folder; give a release, or a folder of pictures and texts")
-    if isinstance(against, Path) and not (against / LOCK).is_file():
-        return _of_folder(against)
-    return _of_release(open_release(against) if isinstance(against, Path) else against)
+    return _of_release(open_release(against)) if (against / LOCK).is_file() else _of_folder(against)
 
 
 def _of_release(release: Release) -> Iterator[Other]:
@@ -129,7 +131,7 @@ def _of_release(release: Release) -> Iterator[Other]:
                     seen.add(path)
                     yield Other(f"{release.path.name}, {path}", look=pictures[path])
             for unit in asked.units:
-                if is_passage(unit) and (digest := digest_of(unit.passage)) not in seen:
+                if unit.is_passage and (digest := digest_of(unit.passage)) not in seen:
                     seen.add(digest)
                     yield Other(where, passage=unit.passage)
 
@@ -147,17 +149,10 @@ def _of_folder(folder: Path) -> Iterator[Other]:
             if not path.is_file():  # a pipe, or a link to nothing
                 continue
             if ending in PICTURE_ENDINGS:
-                yield from _picture(path, where)
+                with suppress(*unreadable()):
+                    yield Other(where, look=look_of(read_regular(path, MAX_BYTES)))
             elif ending in (*_TEXTS, *_LINES):
                 yield from _lines(path, where, is_json=ending in _LINES)
-
-
-def _picture(path: Path, where: str) -> Iterator[Other]:
-    try:
-        look = look_of(read_regular(path, MAX_BYTES))
-    except unreadable():
-        return
-    yield Other(where, look=look)
 
 
 def _lines(path: Path, where: str, *, is_json: bool) -> Iterator[Other]:
@@ -182,13 +177,3 @@ def _texts_of(line: bytes) -> Iterator[str]:
             yield value
         elif isinstance(value, dict | list):
             todo.extend(value.values() if isinstance(value, dict) else value)
-
-
-def _answering(asked: AskedQuestion) -> list[ShownUnit]:
-    """Return the units that hold the answer; the document's own units if nothing says which of them do."""
-    return [each for each in asked.units if each.is_gold] or [each for each in asked.units if each.role == "own"]
-
-
-def is_passage(unit: ShownUnit) -> bool:
-    """Return whether a unit is a text that is long enough; beside an image, a text is a title or a label."""
-    return not unit.images and is_long(unit.passage)

@@ -12,15 +12,14 @@ import numpy as np
 from mmlongbench.corpus.retrieval.negatives import STOP_WORDS
 from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.likeness import words
-from mmlongbench.shortcuts.guesses import guess_answers, scaled
-from mmlongbench.shortcuts.measured import Floats, Measured
-from mmlongbench.shortcuts.pages import PageTexts
-from mmlongbench.shortcuts.reading import AskedQuestion
-from mmlongbench.shortcuts.vectors import NAMED, of_named, of_questions
+from mmlongbench.shortcuts.findings import Measured
+from mmlongbench.shortcuts.learners import guess_answers
+from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts
+from mmlongbench.shortcuts.text_features import NAMED, of_named, of_questions, scaled
+from mmlongbench.statistics import Floats
 
 _REFUSALS = frozenset(map(words, ("not answerable", "unanswerable", "cannot be answered", "no answer")))
 _YES, _NO = "answerable", "not answerable"
-_PAGES_KEPT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +54,10 @@ def shown_of(question: str, pages: Sequence[frozenset[str]], own: Mapping[int, i
     return Shown(len(asked), found, tuple(own.values()), tuple(found[place] for place in own), document)
 
 
-@lru_cache(_PAGES_KEPT)
+@lru_cache(4_000)
 def words_of_page(text: str) -> frozenset[str]:
     """Return the distinct words of a page."""
     return frozenset(tokens(text))
-
-
-def _best(shown: Shown) -> float | None:
-    return None if shown.question is None else float(max(shown.found, default=0))
 
 
 def _share(shown: Shown) -> float | None:
@@ -86,7 +81,9 @@ def _best_is_outer(shown: Shown) -> float | None:
 
 DETECTORS: Mapping[str, Callable[[Shown], float | None]] = {
     "share of the question's words on the best page": _share,
-    "number of the question's words on the best page": _best,
+    "number of the question's words on the best page": lambda shown: (
+        None if shown.question is None else float(max(shown.found, default=0))
+    ),
     "words of the question alone": lambda shown: None if shown.question is None else float(shown.question),
     "own pages shown": lambda shown: float(len(shown.own)),
     "pages of other documents are shown": lambda shown: float(len(shown.found) > len(shown.own)),
@@ -136,31 +133,22 @@ def measure_answerable(
     if told.size:
         evidence = "words and form of the question"
         yield guess_answers("not answerable from the question", ids, clusters, labels, told, evidence)
-    named = np.array([of_named(each) for each in questions], dtype=np.float64)
+    named = np.array([of_named(question) for question in questions], dtype=np.float64)
     yield _told("not answerable from the pages it names", ids, clusters, labels, named, NAMED)
-    known = [number for number, each in enumerate(shown) if each]
-    seen = _with_documents([each for each in shown if each], [clusters[n] for n in known])
-    rows = [[detect(each) for detect in DETECTORS.values()] for each in seen]
-    if rows:
-        some = [ids[n] for n in known], [clusters[n] for n in known], [labels[n] for n in known]
-        yield _told("not answerable from what is shown", *some, _filled(rows), tuple(DETECTORS))
-
-
-def _with_documents(shown: Sequence[Shown], clusters: Sequence[str]) -> list[Shown]:
-    """Return what contexts show with the number of pages of each document, as far as any of its contexts shows."""
+    known = [(number, context) for number, context in enumerate(shown) if context]
+    if not known:
+        return
+    # the number of pages of each document, as far as any of its contexts shows
     pages = dict.fromkeys(clusters, 0)
-    for each, cluster in zip(shown, clusters, strict=True):
-        pages[cluster] = max(pages[cluster], each.document, max(each.own, default=-1) + 1)
-    return [replace(each, document=pages[cluster]) for each, cluster in zip(shown, clusters, strict=True)]
-
-
-def _filled(rows: Sequence[Sequence[float | None]]) -> Floats:
-    """Return rows of numbers with the mean of a column where one is unknown."""
-    found = np.array([[np.nan if each is None else each for each in row] for row in rows], dtype=np.float64)
-    is_known = ~np.isnan(found)
-    means = np.where(is_known, found, 0).sum(axis=0) / np.maximum(is_known.sum(axis=0), 1)
-    filled: Floats = np.where(is_known, found, means)
-    return filled
+    for n, context in known:
+        pages[clusters[n]] = max(pages[clusters[n]], context.document, max(context.own, default=-1) + 1)
+    seen = [replace(context, document=pages[clusters[n]]) for n, context in known]
+    rows = np.array([[detect(context) for detect in DETECTORS.values()] for context in seen], dtype=np.float64)
+    # the mean of a column where a number is unknown
+    is_known = ~np.isnan(rows)
+    means = np.where(is_known, rows, 0).sum(axis=0) / np.maximum(is_known.sum(axis=0), 1)
+    some = [ids[n] for n, _ in known], [clusters[n] for n, _ in known], [labels[n] for n, _ in known]
+    yield _told("not answerable from what is shown", *some, np.where(is_known, rows, means), tuple(DETECTORS))
 
 
 def _told(

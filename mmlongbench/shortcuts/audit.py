@@ -1,28 +1,31 @@
-"""The shortcut audit without a model: every probe over every dataset of a release."""
+"""The shortcut audit without a model: every probe over every dataset of a release; and the questions that carry what it
+finds, to exclude them or to look at them.
+"""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
+from mmlongbench.io.files import atomic_write
 from mmlongbench.io.progress import Progress
 from mmlongbench.likeness import Pictures
+from mmlongbench.manifest.errata import errata_text
 from mmlongbench.packing.place import Depth
+from mmlongbench.prompt import Image
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.lock import DatasetCounts, Lock
 from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.against import Answering, others_of
-from mmlongbench.shortcuts.depths import Depths
+from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap
 from mmlongbench.shortcuts.difficulty import Difficulties, Difficulty, Search, drawn_questions
-from mmlongbench.shortcuts.features import ImageFacts
-from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.leakage import Leakage
-from mmlongbench.shortcuts.measured import MIN_CLUSTERS, Measured
-from mmlongbench.shortcuts.overlap import Overlap
-from mmlongbench.shortcuts.pages import PageTexts
-from mmlongbench.shortcuts.probes import Kept, keep_one, measure
-from mmlongbench.shortcuts.reading import asked_questions
-from mmlongbench.shortcuts.verdicts import judge
+from mmlongbench.shortcuts.findings import MIN_CLUSTERS, Finding, Measured, judge
+from mmlongbench.shortcuts.image_features import ImageFacts
+from mmlongbench.shortcuts.probes import KINDS, Kept, candidates, gold_groups, measure
+from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts, asked_questions
+from mmlongbench.shortcuts.text_features import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,8 @@ class ShortcutAudit:
     @property
     def leaks(self) -> tuple[Finding, ...]:
         """Return the findings that are leaks, those with the largest excess first."""
-        found = [each for each in self.findings if each.verdict == "leak"]
-        return tuple(sorted(found, key=lambda each: -each.excess))
+        leaks = [finding for finding in self.findings if finding.verdict == "leak"]
+        return tuple(sorted(leaks, key=lambda finding: -finding.excess))
 
 
 def audit_shortcuts(
@@ -52,7 +55,6 @@ def audit_shortcuts(
     datasets: Sequence[str] = (),
     against: Path | None = None,
     searches: Sequence[Search] = (Search(),),
-    without: Mapping[str, Collection[str]] | None = None,
 ) -> ShortcutAudit:
     """Try every probe on a release.
 
@@ -62,7 +64,6 @@ def audit_shortcuts(
         datasets: the names of the datasets to try; empty: all.
         against: another release, or a folder of files, with which nothing should be shared; None: not compared.
         searches: how gold is searched for, to say how difficult that is.
-        without: the ids of questions that are not read, by dataset.
 
     Raises:
         ReleaseError: there is no such dataset, or a file cannot be read.
@@ -75,15 +76,20 @@ def audit_shortcuts(
                 f"{release.path.name}: no dataset {name!r}; there are {', '.join(release.datasets)}{hint}"
             )
     chosen = [name for name in release.datasets if name in datasets or not datasets]
-    shared = None if against is None else Answering(Pictures.of(release))
-    read = _Read(release, shared, searches, without or {})
+    pictures = Pictures.of(release)
+    reading = _Reading(release, searches, pictures, None if against is None else Answering(pictures))
     with progress.bar("datasets tried", len(chosen)) as advance:
         for name in chosen:
-            read.add(name)
+            reading.try_dataset(name)
             advance()
-    judged = judge(read.measured)
-    findings = (*judged.findings, *read.counted, *read.shared_with(against))
-    return ShortcutAudit(findings, judged.p, tuple(read.notes), tuple(read.difficulties))
+    estimated, p = judge(reading.measured)
+    shared: list[Finding] = []
+    if reading.shared and against is not None:
+        for other in others_of(against):
+            reading.shared.compare(other)
+        shared += reading.shared.findings()
+    findings = (*estimated, *reading.counted, *shared)
+    return ShortcutAudit(findings, p, tuple(reading.notes), tuple(reading.difficulties))
 
 
 def has_requested_places(release: Release, dataset: str) -> bool:
@@ -92,62 +98,50 @@ def has_requested_places(release: Release, dataset: str) -> bool:
     return placements is not None and placements.kind is Depth
 
 
-class _Read:
+class _Reading:
     """Reads each dataset once, and gives each question to everything that looks at it."""
 
     def __init__(
-        self,
-        release: Release,
-        shared: Answering | None,
-        searches: Sequence[Search],
-        without: Mapping[str, Collection[str]],
+        self, release: Release, searches: Sequence[Search], pictures: Pictures, shared: Answering | None
     ) -> None:
-        self._release, self._shared, self._searches, self._without = release, shared, searches, without
+        self._release, self._searches, self._pictures, self.shared = release, searches, pictures, shared
         self._images = ImageFacts(release.path / IMAGES)
         self._texts = PageTexts(release)
-        self._pictures = shared.pictures if shared else Pictures.of(release)
         self.measured: list[tuple[str, str, Measured]] = []
         self.counted: list[Finding] = []
         self.notes: list[str] = []
         self.difficulties: list[Difficulty] = []
 
-    def add(self, dataset: str) -> None:
+    def try_dataset(self, dataset: str) -> None:
         """Try every length: a question may tell its answer in a short context that a longer one hides."""
         lengths = self._release.lengths(dataset)
-        ids = self._release.ids(dataset, lengths[-1]) if lengths else ()
-        searched = drawn_questions(dataset, [*ids])
-        was_tried = False
-        counted: dict[str, Finding] = {}
+        searched = drawn_questions(dataset, [*self._release.ids(dataset, lengths[-1])] if lengths else [])
+        has_depths, was_tried = has_requested_places(self._release, dataset), False
+        counted: dict[str, Finding] = {}  # a count has the length at which it is strongest
         for length in lengths:
             file, kept = "", Kept()
-            has_depths = has_requested_places(self._release, dataset)
             counting = (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset))
             hard = Difficulties(dataset, length, self._searches, self._texts)
             for asked in asked_questions(self._release, dataset, length):
-                if asked.id in self._without.get(dataset, ()):
-                    continue
                 file = asked.file
                 if asked.id in searched:
                     hard.add(asked)
-                keep_one(kept, asked, self._images, has_depths=has_depths, texts=self._texts)
-                for each in counting:
-                    each.add(asked)
-                if self._shared and length == lengths[-1]:
-                    self._shared.add(dataset, asked)
+                kept.add(asked, self._images, has_depths=has_depths, texts=self._texts)
+                for counter in counting:
+                    counter.add(asked)
+                if self.shared and length == lengths[-1]:
+                    self.shared.add(dataset, asked)
             if file and not items_path(self._release.path, file).is_file():
                 only = "gold is looked for only where the needles are known"
                 self.notes.append(f"{dataset}: the release has no items of {file}: {only}")
-            # lessons are large, and not needed any more
-            found = [(dataset, file, replace(each, lesson=None, length=length)) for each in measure(kept)]
-            was_tried |= bool(found)
-            self.measured += found
+            measured = [(dataset, file, replace(probe, length=length)) for probe in measure(kept)]
+            was_tried |= bool(measured)
+            self.measured += measured
             self.difficulties += hard.lines()
-            for finding in (finding for each in counting for finding in each.findings()):
+            for finding in (finding for counter in counting for finding in counter.findings()):
                 known = counted.get(finding.kind)
-                if known is None or (finding.verdict == "leak", finding.excess) > (
-                    known.verdict == "leak",
-                    known.excess,
-                ):
+                strength = finding.verdict == "leak", finding.excess
+                if known is None or strength > (known.verdict == "leak", known.excess):
                     counted[finding.kind] = finding.model_copy(update={"length": length})
         if lengths and not was_tried:
             self.notes.append(
@@ -155,8 +149,154 @@ class _Read:
             )
         self.counted += counted.values()
 
-    def shared_with(self, against: Path | None) -> Iterator[Finding]:
-        if self._shared and against is not None:
-            for other in others_of(against):
-                self._shared.compare(other)
-            yield from self._shared.findings()
+
+# ---- Questions to exclude
+
+
+def carriers(leaks: Sequence[Finding]) -> dict[str, dict[str, str]]:
+    """Return the questions that carry leaks: by dataset and id, the kinds of these leaks in words."""
+    kinds: dict[str, dict[str, list[str]]] = {}
+    for leak in leaks:
+        for id in leak.carriers:
+            kinds.setdefault(leak.dataset, {}).setdefault(id, []).append(leak.kind)
+    return {name: {id: ", ".join(of_id) for id, of_id in by_id.items()} for name, by_id in kinds.items()}
+
+
+def exclude_files(path: Path, datasets: Sequence[str]) -> dict[str, Path]:
+    """Return the file for the questions to exclude of each dataset: the given one for a single dataset; for several,
+    its name is followed by that of the dataset, since each dataset of a manifest has errata of its own.
+
+    Raises:
+        ReleaseError: a file is already there.
+
+    """
+    several = {name: path.with_name(f"{path.stem}.{name}{path.suffix}") for name in datasets}
+    files = several if len(datasets) > 1 else dict.fromkeys(datasets, path)
+    for file in (path, *files.values()):
+        if file.exists():
+            raise ReleaseError(f"{file}: already exists, and is not overwritten; give --write-exclude another file")
+    return files
+
+
+def write_exclude(path: Path, lock: Lock | None, dataset: str, reasons: Mapping[str, str]) -> None:
+    """Write questions as errata that leave them out, with the errata that the dataset was built with.
+
+    Args:
+        path: the file.
+        lock: the lock of the release; None for public files of other origin.
+        dataset: the name of the dataset.
+        reasons: why each question is excluded, by id.
+
+    """
+    counts = lock.datasets.get(dataset) if lock else None
+    errata: dict[str, Mapping[str, object]] = dict(counts.errata) if isinstance(counts, DatasetCounts) else {}
+    errata |= {id: {"source": f"mmlongbench shortcuts: {why}", "drop": True} for id, why in reasons.items()}
+    head = f"# {len(reasons):,} questions of {dataset}, excluded by `mmlongbench shortcuts --write-exclude`.\n"
+    with atomic_write(path) as file:
+        file.write(errata_text(errata, head).encode("utf-8"))
+
+
+# ---- Questions to look at: with the answer, and gold beside other units; cut, so that a page of any release is small
+
+MAX_EXAMPLES = 3
+"""The most questions of a finding that are shown."""
+MAX_GOLDS = 2
+"""The most golds of a context that are shown."""
+MAX_OTHERS = 4
+"""The most units beside gold that are shown."""
+MAX_LETTERS = 600
+"""The most characters of a text that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenUnit:
+    """A unit of a context, or an answer that a question offers."""
+
+    is_gold: bool
+    """Whether it holds the answer, or is the right choice."""
+    role: str
+    """Its role; empty for an offered answer."""
+    text: str
+    """Its text, cut; empty for an image alone."""
+    image: str
+    """The path of its image, below `mmlb_image/`; empty for a text."""
+    numbers: tuple[tuple[str, str], ...] = ()
+    """What tells it: (name, value) of features that the finding names."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenQuestion:
+    """A question that carries a finding; its texts are cut."""
+
+    id: str
+    question: str
+    answer: str
+    units: tuple[SeenUnit, ...]
+    """Gold, then others; empty if the finding is about the question or the answer alone."""
+
+
+def questions_to_look_at(
+    release: Release, findings: Iterable[Finding]
+) -> Mapping[tuple[str, str], tuple[SeenQuestion, ...]]:
+    """Return the questions that carry findings most, by the dataset and the kind of the finding.
+
+    Each file is read once, up to the last of these questions.
+
+    Raises:
+        ReleaseError: a file or an image cannot be read.
+        DraftError: the builder cannot read a record.
+
+    """
+    seen: dict[tuple[str, str], tuple[SeenQuestion, ...]] = {}
+    images = ImageFacts(release.path / IMAGES)
+    by_file: dict[tuple[str, int], list[Finding]] = {}
+    for finding in findings:
+        by_file.setdefault((finding.dataset, finding.length), []).append(finding)
+    for (dataset, length), own in by_file.items():
+        shown: dict[tuple[str, str], SeenQuestion] = {}
+        left = {id for finding in own for id in finding.examples[:MAX_EXAMPLES]}
+        for asked in asked_questions(release, dataset, length or None) if dataset in release.datasets else ():
+            if not left:
+                break
+            if asked.id in left:
+                left.remove(asked.id)
+                for finding in own:
+                    if asked.id in finding.examples[:MAX_EXAMPLES]:
+                        shown[finding.kind, asked.id] = _seen(asked, finding, images)
+        for finding in own:
+            there = (shown.get((finding.kind, id)) for id in finding.examples[:MAX_EXAMPLES])
+            seen[dataset, finding.kind] = tuple(question for question in there if question)
+    return seen
+
+
+def _seen(asked: AskedQuestion, finding: Finding, images: ImageFacts) -> SeenQuestion:
+    answer, units = asked.answer, list[SeenUnit]()
+    if choices := asked.choices:
+        names = [(part.path, "") if isinstance(part, Image) else ("", part) for part in choices.offered]
+        answer = f"{''.join(names[choices.right])} (choice {choices.right + 1} of {len(names)})"
+        if finding.kind.startswith("right choice"):
+            for place, (image, text) in enumerate(names[: MAX_GOLDS + MAX_OTHERS]):
+                units.append(SeenUnit(place == choices.right, "", _cut(text), image))
+    if any(word in finding.kind for word in ("gold", "context", "negative")):
+        units += _units(asked, finding, images)
+    return SeenQuestion(asked.id, _cut(asked.question), _cut(answer), tuple(units))
+
+
+def _units(asked: AskedQuestion, finding: Finding, images: ImageFacts) -> Iterator[SeenUnit]:
+    """Yield gold, then drawn other units that the probe compares it with."""
+    golds, places = candidates(asked)
+    others = Draws(("shortcuts", asked.id)).order("candidates", [place for place in places if place not in golds])
+    group = dict(gold_groups(asked, images, has_depths=False)).get(finding.kind)
+    for place in (*golds[:MAX_GOLDS], *others[:MAX_OTHERS]):
+        unit = asked.units[place]
+        row = group.features[places.index(place)].tolist() if group else []
+        numbers = tuple(  # the features that the evidence names; letters are hashes
+            (name, written(name, value))
+            for name, value in zip(KINDS[finding.kind] if row else (), row, strict=True)
+            if name in finding.evidence and not name.startswith("letters of")
+        )
+        yield SeenUnit(unit.is_gold, unit.role, _cut(unit.text), unit.image, numbers)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_LETTERS else f"{text[:MAX_LETTERS]} …"

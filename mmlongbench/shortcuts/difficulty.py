@@ -5,7 +5,6 @@ This is no finding: a question whose words stand in its gold is easy to search f
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -19,8 +18,7 @@ from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
 from mmlongbench.draws import Draws
 from mmlongbench.lengths import format_length
-from mmlongbench.shortcuts.pages import PageTexts
-from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
+from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts
 from mmlongbench.table import Table, Value
 
 MAX_QUESTIONS = 100
@@ -59,13 +57,6 @@ class Difficulty(BaseModel):
     """How many units, the best first, a reader needs to have 90 % of all golds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rank:
-    rank: int
-    units: int
-    is_found: bool
-
-
 class Search:
     """Searches contexts by words or, with a model, by meaning."""
 
@@ -73,21 +64,6 @@ class Search:
         """Search by `reranker`, whose model is called `name`; None: by BM25."""
         self._reranker = reranker
         self.name = name if reranker else BM25
-
-    @classmethod
-    def open(cls, model: str, cache: Path) -> "Search":
-        """Load an embedding model; `cache` is the folder that keeps the vectors of units.
-
-        Raises:
-            ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
-
-        """
-        return cls(Reranker.open(ModelSpec(name=model), cache), model)
-
-    def close(self) -> None:
-        """Close the cache of the model."""
-        if self._reranker:
-            self._reranker.close()
 
     def order(self, question: str, texts: Sequence[str]) -> Sequence[int]:
         """Return the places of the texts that are found, the best first."""
@@ -110,11 +86,11 @@ def searches_of(model: str | None) -> Iterator[tuple[Search, ...]]:
         yield (Search(),)
         return
     with TemporaryDirectory() as folder:
-        by_meaning = Search.open(model, Path(folder))
+        reranker = Reranker.open(ModelSpec(name=model), Path(folder))
         try:
-            yield Search(), by_meaning
+            yield Search(), Search(reranker, model)
         finally:
-            by_meaning.close()
+            reranker.close()
 
 
 class Difficulties:
@@ -124,7 +100,8 @@ class Difficulties:
         """`texts` has the texts of pages that are shown as images."""
         self._dataset, self.length, self._texts = dataset, length, texts
         self._searches = searches
-        self._ranks: dict[str, list[_Rank]] = {search.name: [] for search in searches}
+        self._ranks: dict[str, list[tuple[int, int, bool]]] = {search.name: [] for search in searches}
+        """By search: the rank of each gold, the number of units with text in its context, and whether it was found."""
         self._file, self._questions = "", 0
 
     def add(self, asked: AskedQuestion) -> None:
@@ -132,47 +109,40 @@ class Difficulties:
         golds = [place for place, unit in enumerate(asked.units) if unit.is_gold]
         if not golds or not asked.question.strip():
             return
-        texts = [self._text(unit, asked) for unit in asked.units]
+        has_pages = self._texts if asked.pages else None
+        texts = [
+            (unit.text if not unit.image else has_pages.of(unit) if has_pages else "").strip() for unit in asked.units
+        ]
         known = [place for place, text in enumerate(texts) if text]
         if any(not texts[place] for place in golds) or len(known) == len(golds):
             return
         self._file = asked.file
         self._questions += 1
         for search in self._searches:
-            found = [known[at] for at in search.order(asked.question, [texts[place] for place in known])]
-            self._ranks[search.name] += [
-                _Rank(found.index(gold) + 1, len(known), True)
-                if gold in found
-                else _Rank(len(known), len(known), False)
-                for gold in golds
-            ]
-
-    def _text(self, unit: ShownUnit, asked: AskedQuestion) -> str:
-        if not unit.image:
-            return unit.text.strip()
-        return self._texts.of(unit).strip() if self._texts and asked.pages else ""
+            order = [known[at] for at in search.order(asked.question, [texts[place] for place in known])]
+            for gold in golds:
+                rank = order.index(gold) + 1 if gold in order else len(known)
+                self._ranks[search.name].append((rank, len(known), gold in order))
 
     def lines(self) -> Iterator[Difficulty]:
         """Yield a line for each search; nothing if no gold could be ranked."""
-        for name, ranks in self._ranks.items():
-            if ranks:
-                yield self._line(name, ranks)
-
-    def _line(self, name: str, ranks: Sequence[_Rank]) -> Difficulty:
-        sorted_ranks = sorted(each.rank for each in ranks)
-        return Difficulty(
-            dataset=self._dataset,
-            file=self._file,
-            length=self.length,
-            search=name,
-            questions=self._questions,
-            golds=len(ranks),
-            units=median(each.units for each in ranks),
-            found=sum(each.is_found for each in ranks) / len(ranks),
-            median_rank=median(sorted_ranks),
-            k_50=enough(sorted_ranks, 50),
-            k_90=enough(sorted_ranks, 90),
-        )
+        for name, golds in self._ranks.items():
+            if not golds:
+                continue
+            ranks = sorted(rank for rank, _, _ in golds)
+            yield Difficulty(
+                dataset=self._dataset,
+                file=self._file,
+                length=self.length,
+                search=name,
+                questions=self._questions,
+                golds=len(golds),
+                units=median(units for _, units, _ in golds),
+                found=sum(is_found for _, _, is_found in golds) / len(golds),
+                median_rank=median(ranks),
+                k_50=enough(ranks, 50),
+                k_90=enough(ranks, 90),
+            )
 
 
 def enough(ranks: Sequence[int], per_cent: int) -> int:
@@ -192,9 +162,9 @@ def drawn_questions(dataset: str, ids: Sequence[str]) -> frozenset[str]:
 def difficulty_table(lines: Iterable[Difficulty]) -> Table:
     """Return how far one must read to find gold."""
     rows: list[tuple[Value, ...]] = []
-    for each in lines:
-        share, rank = f"{100 * each.found:.1f}", f"{each.median_rank:g}"
-        units = (each.questions, f"{each.units:g}", share, rank, each.k_50, each.k_90)
-        rows.append((each.dataset, format_length(each.length), each.search, *units))
+    for line in lines:
+        share, rank = f"{100 * line.found:.1f}", f"{line.median_rank:g}"
+        units = (line.questions, f"{line.units:g}", share, rank, line.k_50, line.k_90)
+        rows.append((line.dataset, format_length(line.length), line.search, *units))
     columns = ("dataset", "length", "search", "n", "units", "found", "median rank", "half", "90 %")
     return Table(columns, rows, "difficulty: units to read to have half, or 90 %, of golds", align="lll")

@@ -1,28 +1,61 @@
-"""The probes: what each of them looks at. How well it tells is measured in `golds` and `guesses`.
+"""The probes: what each of them looks at. How well it tells is measured in `learners`.
 
 Each probe keeps a few numbers of a question while contexts are read, so that a release of any size fits in memory.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mmlongbench.draws import Draws
-from mmlongbench.shortcuts import features as f
+from mmlongbench.draws import Draws, digest
+from mmlongbench.prompt import Image
+from mmlongbench.shortcuts import image_features as images_f
+from mmlongbench.shortcuts import text_features as texts_f
 from mmlongbench.shortcuts.answerable import Shown, is_refusal, measure_answerable, shown_in
-from mmlongbench.shortcuts.candidates import CHOICE_TEXTS, KINDS, NAMES, choice_groups, gold_groups
-from mmlongbench.shortcuts.depths import measure_depths
-from mmlongbench.shortcuts.golds import Groups, find_golds
-from mmlongbench.shortcuts.guesses import MAX_QUESTIONS, guess_answers, scaled
-from mmlongbench.shortcuts.measured import Measured
-from mmlongbench.shortcuts.pages import PageTexts
-from mmlongbench.shortcuts.priors import format_prior, free_prior, offered_prior
-from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.shortcuts.vectors import of_questions
+from mmlongbench.shortcuts.findings import Measured
+from mmlongbench.shortcuts.image_features import ImageFacts
+from mmlongbench.shortcuts.learners import (
+    MAX_CANDIDATES,
+    MAX_QUESTIONS,
+    Group,
+    Groups,
+    find_golds,
+    free_prior,
+    guess_answers,
+    offered_prior,
+)
+from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts
+from mmlongbench.shortcuts.text_features import of_questions, scaled, table
 
 SHAPE = ("units", "images", "own units", "units of padding", "characters")
+_COMPARED = 60
+"""How many units of a context are compared at most; other units are drawn."""
+NAMES = "gold from file names"
+CHOICE_TEXTS = ("right choice from its text", "right choice from the other choices")
+"""The kinds in which the choices are texts; if all questions offer the same ones, only their place could tell."""
+KINDS: Mapping[str, Sequence[str]] = {
+    NAMES: images_f.NAME,
+    "gold from image files": images_f.FILE,
+    "gold from quantisation": images_f.QUANTISATION,
+    "gold from metadata of images": images_f.META,
+    "gold from EXIF tags": images_f.TAGS,
+    "gold from sizes of images": images_f.SIZE,
+    "gold from the form of texts": texts_f.TEXT,
+    "gold from titles": texts_f.TITLE,
+    "gold from chained titles": texts_f.CHAIN,
+    "gold from the part of its source": texts_f.PART,
+    "gold from its place": texts_f.PLACE,
+    "gold from its neighbours": texts_f.NEIGHBOURS,
+    "right choice from its file": (
+        *(*images_f.FILE, *images_f.QUANTISATION, *images_f.META, *images_f.SIZE, *images_f.NAME),
+    ),
+    CHOICE_TEXTS[0]: texts_f.TEXT,
+    CHOICE_TEXTS[1]: texts_f.OFFER,
+    "right label from its exemplars": texts_f.LABEL,
+}
+"""The names of the features, by the kind of probe."""
 
 
 @dataclass(slots=True)
@@ -50,89 +83,171 @@ class Kept:
     groups: dict[str, Groups] = field(default_factory=dict)
     """The candidates of each question, by the kind of probe."""
 
+    def add(
+        self, asked: AskedQuestion, images: ImageFacts, *, has_depths: bool, texts: PageTexts | None = None
+    ) -> None:
+        """Keep what probes need of one question.
 
-def keep(
-    questions: Iterable[AskedQuestion], images: f.ImageFacts, *, has_depths: bool, texts: PageTexts | None = None
-) -> Kept:
-    """Read the questions of a dataset and keep what probes need.
+        Args:
+            asked: the question.
+            images: reads the headers of images.
+            has_depths: whether the places of needles are requested; places then tell nothing about gold by design.
+            texts: the texts of pages that are shown as images.
 
-    Args:
-        questions: the questions.
-        images: reads the headers of images.
-        has_depths: whether the places of needles are requested; places then tell nothing about gold by design.
-        texts: the texts of pages that are shown as images.
+        """
+        units, choices = asked.units, asked.choices
+        self.ids.append(asked.id)
+        self.clusters.append(asked.cluster)
+        self.questions.append(asked.question)
+        self.answers.append(asked.answer)
+        self.formats.append(asked.format)
+        roles, characters = Counter(unit.role for unit in units), sum(len(unit.text) for unit in units)
+        numbers = len(units), sum(bool(unit.image) for unit in units), roles["own"], roles["padding"], characters
+        self.shapes.append(tuple(map(float, numbers)))
+        golds = [place / max(1, len(units) - 1) for place, unit in enumerate(units) if unit.is_gold]
+        self.places.append(sum(golds) / len(golds) if golds else -1.0)
+        self.placements.append(asked.placements)
+        self.chances.append((choices.right, len(choices.offered)) if choices else (-1, 0))
+        self.shown.append(shown_in(asked, texts))
+        if choices:
+            self.offered.add(choices.offered)
+        for kind, group in (*gold_groups(asked, images, has_depths=has_depths), *choice_groups(asked, images)):
+            self.groups.setdefault(kind, Groups()).add(group)
 
+
+# ---- Candidates: gold and other units of its context, and the answers that a question offers
+
+
+def gold_groups(asked: AskedQuestion, images: ImageFacts, *, has_depths: bool) -> Iterator[tuple[str, Group]]:
+    """Yield the candidates of a context for each kind of probe: gold, and drawn others of the same medium; of the same
+    role, too, if gold is among the document's own units.
     """
-    kept = Kept()
-    for asked in questions:
-        keep_one(kept, asked, images, has_depths=has_depths, texts=texts)
-    return kept
+    golds, places = candidates(asked)
+    if not golds or len(places) == len(golds):
+        return
+    units = [asked.units[place] for place in places]
+    shown = tuple(asked.units[place].image or digest(asked.units[place].text).hex() for place in golds)
+    is_gold = tuple(unit.is_gold for unit in units)
+    numbers = tuple(int.from_bytes(digest(unit.image or unit.text)[:7]) for unit in units)
+    rows: dict[str, Iterable[tuple[float, ...]]]
+    if units[0].image:
+        facts = [images.of(unit.image) for unit in units]
+        rows = {
+            NAMES: [images_f.of_name(unit.image) for unit in units],
+            "gold from image files": [fact["file"] for fact in facts],
+            "gold from quantisation": [fact["tables"] for fact in facts],
+            "gold from metadata of images": [fact["meta"] for fact in facts],
+            "gold from EXIF tags": [fact["tags"] for fact in facts],
+            "gold from sizes of images": [fact["size"] for fact in facts],
+        }
+    else:
+        rows = {
+            "gold from the form of texts": [texts_f.of_text(unit.text) for unit in units],
+            "gold from titles": [texts_f.of_title(unit.text) for unit in units],
+            "gold from chained titles": texts_f.of_chain(asked.units, places),
+            "gold from the part of its source": texts_f.of_parts(units),
+        }
+    for kind, features in rows.items():
+        yield kind, Group(asked.id, asked.cluster, shown, table(features), is_gold, numbers)
+    rows = {} if has_depths else {"gold from its place": [texts_f.of_place(at, len(asked.units)) for at in places]}
+    rows["gold from its neighbours"] = texts_f.of_neighbours(asked.units, places)
+    for kind, features in rows.items():
+        yield kind, Group(asked.id, asked.cluster, shown, table(features), is_gold)
 
 
-def keep_one(
-    kept: Kept, asked: AskedQuestion, images: f.ImageFacts, *, has_depths: bool, texts: PageTexts | None = None
-) -> None:
-    """Keep what probes need of one question; `texts` has the texts of pages that are shown as images."""
-    choices = asked.choices
-    kept.ids.append(asked.id)
-    kept.clusters.append(asked.cluster)
-    kept.questions.append(asked.question)
-    kept.answers.append(asked.answer)
-    kept.formats.append(asked.format)
-    kept.shapes.append(_shape(asked.units))
-    kept.places.append(_mean_place(asked.units))
-    kept.placements.append(asked.placements)
-    kept.chances.append((choices.right, len(choices.offered)) if choices else (-1, 0))
-    kept.shown.append(shown_in(asked, texts))
-    if choices:
-        kept.offered.add(choices.offered)
-    for kind, group in (*gold_groups(asked, images, has_depths=has_depths), *choice_groups(asked, images)):
-        kept.groups.setdefault(kind, Groups()).add(group)
+def candidates(asked: AskedQuestion) -> tuple[list[int], list[int]]:
+    """Return the places of gold, and those of gold and of the units that it is compared with."""
+    golds = [place for place, unit in enumerate(asked.units) if unit.is_gold]
+    if not golds or len(golds) >= MAX_CANDIDATES // 2:
+        return [], []
+    first = asked.units[golds[0]]
+    golds = [place for place in golds if bool(asked.units[place].image) == bool(first.image)]
+    others = [
+        place
+        for place, unit in enumerate(asked.units)
+        if not unit.is_gold and bool(unit.image) == bool(first.image) and (first.role != "own" or unit.role == "own")
+    ]
+    drawn = Draws(("shortcuts", asked.id)).order("candidates", others)[:_COMPARED]
+    return golds, sorted([*golds, *drawn])
 
 
-def _shape(units: Sequence[ShownUnit]) -> tuple[float, ...]:
-    roles = Counter(unit.role for unit in units)
-    texts = sum(len(unit.text) for unit in units)
-    return float(len(units)), float(sum(bool(u.image) for u in units)), roles["own"], roles["padding"], float(texts)
+def choice_groups(asked: AskedQuestion, images: ImageFacts) -> Iterator[tuple[str, Group]]:
+    """Yield the offered answers as candidates, without the place at which they are offered."""
+    if asked.choices is None or len(asked.choices.offered) < 2:
+        return
+    offered, right = asked.choices.offered, asked.choices.right
+    is_right = tuple(place == right for place in range(len(offered)))
+
+    def group(rows: Iterable[tuple[float, ...]], gold: str = asked.id) -> Group:
+        return Group(asked.id, asked.cluster, (f"{gold}: {right}",), table(rows), is_right)
+
+    paths = [part.path for part in offered if isinstance(part, Image)]
+    texts = [part for part in offered if isinstance(part, str)]
+    if paths:
+        facts = [(images.of(path), images_f.of_name(path)) for path in paths]
+        rows = ((*fact["file"], *fact["tables"], *fact["meta"], *fact["size"], *name) for fact, name in facts)
+        yield "right choice from its file", group(rows)
+        return
+    yield CHOICE_TEXTS[0], group(texts_f.of_text(text) for text in texts)
+    yield CHOICE_TEXTS[1], group(texts_f.of_offers(texts, asked.question))
+    if labels := texts_f.of_labels(asked.units, texts):
+        yield "right label from its exemplars", group(labels, texts_f.context_of(asked))
 
 
-def _mean_place(units: Sequence[ShownUnit]) -> float:
-    places = [place / max(1, len(units) - 1) for place, unit in enumerate(units) if unit.is_gold]
-    return sum(places) / len(places) if places else -1.0
+# ---- What is measured
 
 
 def measure(kept: Kept) -> Iterator[Measured]:
     """Yield what each probe measures in a dataset; a probe that cannot be tried there yields nothing."""
-    yield from measure_cheap(kept)
-    found = list(_guesses(kept))
-    for kind, groups in kept.groups.items():
-        if kind == NAMES or (kind in CHOICE_TEXTS and len(kept.offered) == 1):
-            continue  # if the choices are the same for all questions, only their place could tell
-        found.append(find_golds(kind, KINDS[kind], groups.kept))
-    yield from (each for each in found if each is not None)
-
-
-def measure_cheap(kept: Kept) -> Iterator[Measured]:
-    """Yield what the probes measure that need no text and no image: priors, balance, names of files."""
     found = [
         *_priors(kept),
         *measure_depths(kept.ids, kept.clusters, kept.answers, kept.placements),
         find_golds(NAMES, KINDS[NAMES], kept.groups.get(NAMES, Groups()).kept),
+        *_guesses(kept),
     ]
-    yield from (each for each in found if each is not None)
+    for kind, groups in kept.groups.items():
+        if kind == NAMES or (kind in CHOICE_TEXTS and len(kept.offered) == 1):
+            continue  # if the choices are the same for all questions, only their place could tell
+        found.append(find_golds(kind, KINDS[kind], groups.kept))
+    yield from filter(None, found)
 
 
 def _priors(kept: Kept) -> Iterator[Measured | None]:
     """Yield how often an answer is right that is given without reading the question."""
-    offered = [number for number, (_, n) in enumerate(kept.chances) if n > 1]
     ids, clusters, answers = kept.ids, kept.clusters, kept.answers
-    free = [number for number, (_, n) in enumerate(kept.chances) if n == 0 and answers[number]]
+    offered = [number for number, (_, n) in enumerate(kept.chances) if n > 1]
     yield offered_prior([ids[n] for n in offered], [clusters[n] for n in offered], [kept.chances[n] for n in offered])
+    free = [number for number, (_, n) in enumerate(kept.chances) if n == 0 and answers[number]]
     yield free_prior([ids[n] for n in free], [clusters[n] for n in free], [answers[n] for n in free])
     known = [n for n in free if kept.formats[n] and not is_refusal(answers[n])]
-    if len({kept.formats[n] for n in known}) > 1:
-        of_known = [ids[n] for n in known], [clusters[n] for n in known], [answers[n] for n in known]
-        yield format_prior(*of_known, [kept.formats[n] for n in known])
+    formats = [kept.formats[n] for n in known]
+    if len(set(formats)) > 1:
+        yield free_prior([ids[n] for n in known], [clusters[n] for n in known], [answers[n] for n in known], formats)
+
+
+def measure_depths(
+    ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str], placements: Sequence[Sequence[float]]
+) -> Iterator[Measured | None]:
+    """Yield what the requested placements of a question tell about its answer; if each question has one placement, also
+    how often the most frequent one is right. If all questions have the same placements, nothing is yielded.
+    """
+    known = sorted({placement for found in placements for placement in found})
+    if len(known) < 2 or len({tuple(sorted(found)) for found in placements}) < 2:
+        return
+    rows = table(tuple(float(found.count(placement)) for placement in known) for found in map(list, placements))
+    evidence = "the placements at which a question stands"
+    yield guess_answers("answer from requested placements", ids, clusters, answers, scaled(rows), evidence)
+    if any(len(found) != 1 for found in placements):
+        return
+    measured = offered_prior(ids, clusters, [(known.index(found[0]), len(known)) for found in placements])
+    if measured:
+        usual, times = Counter(found[0] for found in placements).most_common(1)[0]
+        yield replace(
+            measured,
+            kind="requested placement from priors",
+            measure="placements guessed right",
+            evidence=f"placement {usual:g} is requested for {times} of {len(ids)} questions",
+        )
 
 
 def _guesses(kept: Kept) -> Iterator[Measured | None]:
@@ -142,32 +257,25 @@ def _guesses(kept: Kept) -> Iterator[Measured | None]:
     some = sorted(Draws(("shortcuts",)).order("questions", range(len(kept.ids)))[:MAX_QUESTIONS])
     ids, clusters = [kept.ids[n] for n in some], [kept.clusters[n] for n in some]
     answers, questions = [kept.answers[n] for n in some], [kept.questions[n] for n in some]
-    told = of_questions(questions)
+    told, asked = of_questions(questions), "words and form of the question"
     refusals = list(measure_answerable(ids, clusters, questions, answers, [kept.shown[n] for n in some]))
     yield from refusals
     if told.size:
-        found = guess_answers(
-            "answer from the question", ids, clusters, answers, told, "words and form of the question"
-        )
-        if not found or not any(each and np.array_equal(each.scores, found.scores) for each in refusals):
+        found = guess_answers("answer from the question", ids, clusters, answers, told, asked)
+        if not found or not any(probe and np.array_equal(probe.scores, found.scores) for probe in refusals):
             yield found  # otherwise, `Not answerable` is the only answer that occurs often enough to be guessed
     shapes = np.array([kept.shapes[n] for n in some], dtype=np.float64)
     if shapes.size:
         evidence = f"numbers of the context: {', '.join(SHAPE)}"
         yield guess_answers("answer from the shape of the context", ids, clusters, answers, scaled(shapes), evidence)
     placed = [n for n in some if kept.places[n] >= 0]
-    if placed:
-        yield from _of_places(kept, placed)
-
-
-def _of_places(kept: Kept, placed: Sequence[int]) -> Iterator[Measured | None]:
-    """Yield what the place of gold tells about the answer, and the question about this place."""
+    if not placed:
+        return
+    ids, clusters, answers = ([of[n] for n in placed] for of in (kept.ids, kept.clusters, kept.answers))
     places = np.array([[kept.places[n]] for n in placed], dtype=np.float64)
-    where = ([kept.ids[n] for n in placed], [kept.clusters[n] for n in placed])
-    forms = np.concatenate([places, (places - 0.5) ** 2, places <= 0.01, places >= 0.99], axis=1)
-    told = [kept.answers[n] for n in placed]
-    yield guess_answers("answer from the place of gold", *where, told, scaled(forms), "where gold is in the context")
-    asked = of_questions([kept.questions[n] for n in placed])
-    if asked.size:
+    forms = scaled(np.concatenate([places, (places - 0.5) ** 2, places <= 0.01, places >= 0.99], axis=1))
+    yield guess_answers("answer from the place of gold", ids, clusters, answers, forms, "where gold is in the context")
+    told = of_questions([kept.questions[n] for n in placed])
+    if told.size:
         thirds = ["beginning" if at < 1 / 3 else "end" if at > 2 / 3 else "middle" for at in places[:, 0]]
-        yield guess_answers("place of gold from the question", *where, thirds, asked, "words and form of the question")
+        yield guess_answers("place of gold from the question", ids, clusters, thirds, told, asked)

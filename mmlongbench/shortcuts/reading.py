@@ -7,8 +7,10 @@ are read one after another, and one is in memory at a time; what a probe keeps o
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import PurePosixPath
 
 from mmlongbench.draws import Draws
+from mmlongbench.likeness import is_long
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Part
 from mmlongbench.release.example_cost import placement_of
@@ -19,15 +21,17 @@ from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import Builder, Choices
 from mmlongbench.task.rows import Row
 
+_PICTURES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp"})
+
 
 @dataclass(frozen=True, slots=True)
 class ShownUnit:
     """A unit of a context as a reader of the prompt sees it, and what the release knows about it."""
 
     id: str
-    """The id of the unit; empty if the release has no items."""
+    """Empty if the release has no items."""
     role: str
-    """Its role, such as `own`, `negative` or `needle`; empty if the release has no items."""
+    """Such as `own`, `negative` or `needle`; empty if the release has no items."""
     texts: tuple[str, ...]
     """Its texts, such as a title and a passage, without those that are blank."""
     images: tuple[str, ...]
@@ -49,6 +53,11 @@ class ShownUnit:
         return max(self.texts, key=len, default="")
 
     @property
+    def is_passage(self) -> bool:
+        """Return whether it is a text that is long enough; beside an image, a text is a title or a label."""
+        return not self.images and is_long(self.passage)
+
+    @property
     def body(self) -> str:
         """Return its text without its title, which is the first of several texts."""
         return "\n".join(self.texts[1:] or self.texts)
@@ -64,7 +73,6 @@ class AskedQuestion:
     """A question with one of its contexts."""
 
     id: str
-    """The id of the question."""
     file: str
     """The public file of the example, below `mmlb_data/`."""
     question: str
@@ -127,7 +135,7 @@ def asked_questions(
     for id, placement in release.keys(dataset, length) if builder.spec.placements is not None else ():
         placements.setdefault(as_utf8(id), []).append(placement)
     draws = Draws(("shortcuts", dataset))
-    chosen = {id: draws.choice(f"placement of {id}", found) for id, found in placements.items()}
+    chosen = {id: draws.choice(f"placement of {id}", known) for id, known in placements.items()}
     items, seen = ItemReader(release.path, release.file(dataset, length).name, length, ids=ids), set[str]()
     for example in release.examples(dataset, length, ids):
         placement, id = placement_of(example.record), as_utf8(example.id)
@@ -142,10 +150,9 @@ def asked_question(
     builder: Builder[Row], example: Example, items: Sequence[Item] = (), placements: Sequence[float | None] = ()
 ) -> AskedQuestion:
     """Return the question of an example with its context; without `items`, units have no roles."""
-    record, outline = example.record, example.prompt.outline
+    record, outline, evidence = example.record, example.prompt.outline, example.evidence
     choices, needles = builder.choices(record), tuple(builder.needles(record) or ())
-    after = outline.after if outline else ()
-    form, evidence = builder.answer_format(record), example.evidence
+    form = builder.answer_format(record)
     offered = {part.path for part in choices.offered if isinstance(part, Image)} if choices else set()
     return AskedQuestion(
         id=example.id,
@@ -154,11 +161,15 @@ def asked_question(
         subject=builder.cluster(record),
         answers=tuple(dict.fromkeys(_texts([example.answer, *builder.accepted(record)]))),
         choices=choices,
-        images=tuple(part.path for part in after if isinstance(part, Image) and part.path not in offered),
+        images=tuple(
+            part.path
+            for part in (outline.after if outline else ())
+            if isinstance(part, Image) and part.path not in offered
+        ),
         needles=needles,
         units=tuple(_units(example, items, needles)),
         format="" if form is None else str(form),
-        placements=tuple(each for each in placements if each is not None),
+        placements=tuple(placement for placement in placements if placement is not None),
         pages=evidence.shown if evidence else (),
     )
 
@@ -171,15 +182,21 @@ def _texts(value: object) -> Iterator[str]:
     ['Ossery Ridge', '3', 'Ossery']
     """
     if isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
+        for part in value:
+            yield from _texts(part)
     elif value is not None and value != "":
         yield str(value)
 
 
 def _units(example: Example, items: Sequence[Item], needles: Sequence[Part]) -> Iterator[ShownUnit]:
     shown = example.prompt.outline.units if example.prompt.outline else ()
-    pages = tuple(_evidence(example))
+    pages: list[Part] = []  # the pages that hold the answer, as images or texts
+    if evidence := example.evidence:
+        for page in evidence.pages:
+            if page in evidence.images:
+                pages.append(Image(evidence.images[page]))
+            if evidence.texts.get(page, "").strip():
+                pages.append(evidence.texts[page])
     for parts, item in zip_longest(shown, items if len(items) == len(shown) else ()):
         planted = item["role"] in NEEDLES or bool(item.get("inside")) if item else _shows(parts, needles)
         is_page = not planted and _shows(parts, pages)
@@ -193,18 +210,42 @@ def _units(example: Example, items: Sequence[Item], needles: Sequence[Part]) -> 
         )
 
 
-def _evidence(example: Example) -> Iterator[Part]:
-    """Yield the pages that hold the answer, as images or texts."""
-    if example.evidence:
-        for page in example.evidence.pages:
-            if page in example.evidence.images:
-                yield Image(example.evidence.images[page])
-            if example.evidence.texts.get(page, "").strip():
-                yield example.evidence.texts[page]
-
-
 def _shows(unit: Sequence[Part], wanted: Sequence[Part]) -> bool:
     text = "".join(part for part in unit if isinstance(part, str))
     return any(
         part in unit if isinstance(part, Image) else bool(part.strip()) and part.strip() in text for part in wanted
     )
+
+
+class PageTexts:
+    """The texts of the units of a release. Where a dataset shows pages as images, another dataset of the release may
+    show the same pages as texts: two units with the same id are the same page.
+    """
+
+    def __init__(self, release: Release) -> None:
+        """Take the release; the texts of images are read when the first one is requested."""
+        self._release = release
+        self._texts: dict[str, str] | None = None
+
+    def of(self, unit: ShownUnit) -> str:
+        """Return the text of a unit, without its title; of an image, the text of this page in another dataset. Empty if
+        it is unknown.
+
+        Raises:
+            ReleaseError: a file cannot be read.
+
+        """
+        if not unit.image:
+            return unit.body
+        if self._texts is None:
+            self._texts = {page.id: page.body for name in self._release.datasets for page in self._pages(name)}
+        return self._texts.get(unit.id or unit.image, "")
+
+    def _pages(self, dataset: str) -> Iterator[ShownUnit]:
+        """Yield the pages of a dataset that shows them as texts; another one is left after its first question."""
+        for asked in asked_questions(self._release, dataset):
+            texts = (unit for unit in asked.units if not unit.image)
+            pages = [unit for unit in texts if PurePosixPath(unit.id).suffix.lower() in _PICTURES]
+            if not pages:
+                return
+            yield from pages

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from mmlongbench.scoring.report.grids import Estimate, Grid, Row
-from mmlongbench.web.numbers import points
+from mmlongbench.scoring.report.grids import Estimate, Grid
+from mmlongbench.web.kit import html, points, whole_points
 
 COLOURS = 7
 """The number of colours for models in the stylesheet (`--m0` and on); further models reuse these with dashed lines."""
@@ -20,8 +20,7 @@ _DODGE = 3.0
 """The maximum horizontal distance between the intervals of neighbouring models at one length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """The look of a model's line."""
 
     colour: int
@@ -29,14 +28,13 @@ class Look:
     is_dashed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A score in a chart."""
 
     x: str
     y: str
     title: str
-    column: str = ""
+    column: str
     """The length, or whatever else the horizontal axis has."""
 
 
@@ -44,6 +42,7 @@ class Mark:
 class Curve:
     """The scores of a model over the lengths; lines are lists of points in the form of SVG."""
 
+    model: str
     look: Look
     lines: Sequence[str]
     """The lines; there are several if a length in between has no score."""
@@ -77,67 +76,63 @@ def look_of(number: int) -> Look:
 
 
 def length_charts(grid: Grid, models: Sequence[str], lengths: Sequence[str]) -> list[Chart]:
-    """Return a chart for each row of a grid."""
-    names = [(f"{_x(at, len(lengths)):.1f}", name) for at, name in enumerate(lengths)]
+    """Return a chart for each row of a grid. Lengths are evenly spaced, because each is usually twice the one before;
+    the line of a model has a gap at each length without a score.
+    """
+    room = Chart.WIDTH - Chart.LEFT - Chart.RIGHT
+    places = [Chart.LEFT + room * (place + 0.5) / len(lengths) for place in range(len(lengths))]
+    names = [(f"{x:.1f}", name) for x, name in zip(places, lengths, strict=True)]
     ticks = [(f"{_y(at):.1f}", f"{_y(at) + 3:.1f}", f"{100 * at:.0f}") for at in (0, 0.25, 0.5, 0.75, 1)]
-    return [Chart(row.name, names, ticks, _curves(grid, row, models, lengths)) for row in grid.rows]
-
-
-def _curves(grid: Grid, row: Row, models: Sequence[str], lengths: Sequence[str]) -> list[Curve]:
-    of_each = [[grid.cells.get((model, row, length)) for length in lengths] for model in models]
-    return [_curve(number, found, len(models), lengths) for number, found in enumerate(of_each)]
-
-
-def _curve(number: int, found: Sequence[Estimate | None], models: int, columns: Sequence[str]) -> Curve:
-    """Return the curve of a model through its scores; the line has a gap at each length without a score."""
-    shift = (number - (models - 1) / 2) * min(_DODGE, 24 / models)
-    runs: list[list[tuple[float, float]]] = [[]]
-    whiskers, marks = [], []
-    for place, one in enumerate(found):
-        if one is None or one.mean is None:
-            runs.append([])
-            continue
-        x, y = _x(place, len(found)) + shift, _y(one.mean)
-        runs[-1].append((x, y))
-        marks.append(Mark(f"{x:.1f}", f"{y:.1f}", points(one.mean), columns[place]))
-        if one.low is not None and one.high is not None:
-            whiskers.append(_path([(x, _y(one.low)), (x, _y(one.high))]))
-    return Curve(look_of(number), [_path(run) for run in runs if len(run) > 1], whiskers, marks)
+    charts = []
+    for row in grid.rows:
+        curves = []
+        for number, model in enumerate(models):
+            shift = (number - (len(models) - 1) / 2) * min(_DODGE, 24 / len(models))
+            runs: list[list[tuple[float, float]]] = [[]]
+            whiskers, marks = [], []
+            for place, column in zip(places, lengths, strict=True):
+                found: Estimate | None = grid.cells.get((model, row, column))
+                if found is None or found.mean is None:
+                    runs.append([])
+                    continue
+                x, y = place + shift, _y(found.mean)
+                runs[-1].append((x, y))
+                marks.append(Mark(f"{x:.1f}", f"{y:.1f}", points(found.mean), column))
+                if found.low is not None and found.high is not None:
+                    whiskers.append(_path([(x, _y(found.low)), (x, _y(found.high))]))
+            lines = [_path(run) for run in runs if len(run) > 1]
+            curves.append(Curve(model, look_of(number), lines, whiskers, marks))
+        charts.append(Chart(row.name, names, ticks, curves))
+    return charts
 
 
 def _path(through: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in through)
 
 
-def _x(place: int, lengths: int) -> float:
-    """Return the horizontal position; lengths are evenly spaced, because each is usually twice the one before."""
-    room = Chart.WIDTH - Chart.LEFT - Chart.RIGHT
-    return Chart.LEFT + room * (place + 0.5) / lengths
-
-
 def _y(score: float) -> float:
     return Chart.TOP + (Chart.HEIGHT - Chart.TOP - Chart.BOTTOM) * (1 - score)
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """A histogram with a column for each bin. The height of a column is its count, divided by the largest count."""
-
-    HEIGHT: ClassVar = 18
-    STEP: ClassVar = 6
-
-    width: int
-    bars: Sequence[tuple[int, str, str, bool]]
-    """(x, y, height, whether it is the last bin) of each bin that is not empty."""
+# Small charts in the cells of tables.
 
 
-def strip(counts: Sequence[int]) -> Strip:
-    """Return the histogram of some counts."""
+def histogram(counts: Sequence[int]) -> str:
+    """Return a histogram with a column for each bin, 6 pixels wide; the largest count is 18 pixels high."""
     top = max(counts, default=0) or 1
-    heights = [Strip.HEIGHT * count / top for count in counts]
-    bars = [
-        (Strip.STEP * place, f"{Strip.HEIGHT - height:.1f}", f"{height:.1f}", place == len(counts) - 1)
-        for place, height in enumerate(heights)
-        if height
-    ]
-    return Strip(Strip.STEP * len(counts), bars)
+    heights = [18 * count / top for count in counts]
+    bars = [(6 * at, f"{18 - h:.1f}", f"{h:.1f}", at == len(counts) - 1) for at, h in enumerate(heights) if h]
+    return html("histogram", 6 * len(counts), 18, bars)
+
+
+IntervalLook: TypeAlias = Literal["sure", "open", "dashed"]
+"""A filled mark with a thick line, an open mark, or an open mark with a dashed line; they differ without colours."""
+
+
+def interval_bar(low: float, high: float, at: float, look: IntervalLook) -> str:
+    """Return an interval of a difference of shares, with a mark at the estimate, on a scale from −0.5 to 1 that is the
+    same for all; ends beyond it are cut.
+    """
+    title = f"{whole_points(at)} points, from {whole_points(low)} to {whole_points(high)}"
+    ends = (f"{52 + 100 * min(1.0, max(-0.5, share)):.1f}" for share in (low, high, at))
+    return html("interval_bar", *ends, look, title)

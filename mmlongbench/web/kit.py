@@ -1,6 +1,6 @@
 """The kit that all pages are made with: one Jinja2 environment, which escapes everything, and the sections of a page.
 
-The templates are in `templates/`, the stylesheet and the script in `assets/`, both in this package.
+The templates are in `templates/`, stylesheets and scripts in `assets/`, both in this package.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from mmlongbench.io.files import write_whole
-from mmlongbench.web.numbers import fixed, grouped, points
+from mmlongbench.table import text_of
 
 _PACKAGE = "mmlongbench.web"
 
@@ -30,6 +30,42 @@ class Section:
     """The smaller headings in the section, as the contents list them: (name, text after the name)."""
 
 
+def grouped(number: int) -> str:
+    """Return a count with separated thousands.
+
+    >>> grouped(1_234_567)
+    '1,234,567'
+    """
+    return f"{number:,}"
+
+
+def fixed(number: float, digits: int) -> str:
+    """Return a number with `digits` digits after the point.
+
+    >>> fixed(0.98765, 4), fixed(12, 1)
+    ('0.9877', '12.0')
+    """
+    return f"{number:.{digits}f}"
+
+
+def points(score: float) -> str:
+    """Return a score from 0 to 1 as points from 0 to 100, like the paper's tables.
+
+    >>> points(0.62491)
+    '62.5'
+    """
+    return f"{100 * score:.1f}"
+
+
+def whole_points(difference: float) -> str:
+    """Return a difference of scores in whole points, with a minus sign as wide as a digit.
+
+    >>> whole_points(-0.173), whole_points(-0.001)
+    ('−17', '0')
+    """
+    return f"{round(100 * difference)}".replace("-", "−")
+
+
 @cache
 def environment() -> Environment:
     """Return the environment of all templates.
@@ -44,7 +80,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"fixed": fixed, "grouped": grouped, "points": points}
+    made.filters |= {"fixed": fixed, "grouped": grouped, "points": points, "text_of": text_of}
     made.globals["asset"] = asset
     return made
 
@@ -57,6 +93,12 @@ def asset(name: str) -> str:
 def render(template: str, **values: object) -> Iterator[str]:
     """Yield a page in pieces, a section at a time."""
     return environment().get_template(template).generate(**values)
+
+
+def html(macro: str, *values: object) -> str:
+    """Return what a macro of `cells.html` makes of values, to put it into a cell of a table; values are escaped."""
+    text: str = getattr(environment().get_template("cells.html").module, macro)(*values)
+    return text
 
 
 def write_page(path: Path, pieces: Iterable[str]) -> None:

@@ -4,12 +4,12 @@ answer. The page asks no network for anything; it holds the images, or refers to
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Release
-from mmlongbench.release.shown_example import Block, Piece, ShownExample, ShownImage, ShownText
+from mmlongbench.release.shown_example import Block, ShownExample, ShownImage, ShownText
 from mmlongbench.web.kit import Section, render
 
 MAX_EMBEDDED = 64 * 1024**2
@@ -24,8 +24,7 @@ _ROLES = ("own", "padding", "negative", "exemplar", "gold", "needle")
 """The roles that have a colour of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A part of the bar of tokens, in percent of the length."""
 
     left: float
@@ -34,7 +33,7 @@ class Segment:
     """The role as a class of the stylesheet."""
     title: str
     """What it is, with its tokens."""
-    anchor: str
+    anchor: str = ""
     """The block of the prompt that this part of the bar stands for; empty if there is none."""
     marks: tuple[str, ...] = ()
 
@@ -52,11 +51,11 @@ def show_page(release: Release, example: ShownExample, most_embedded: int = MAX_
 
     """
     is_embedded = embedded_bytes(release, example, most_embedded) is not None
-    placed = f", {example.placement}" if example.placement else ""
     answer = example.answer
+    looks = {look(block): block.unit.role for block in example.blocks if block.unit}
     return render(
         "show.html",
-        title=f"{example.id}{placed}",
+        title=f"{example.id}, {example.placement}" if example.placement else example.id,
         sections=[Section("tokens", "Tokens"), Section("prompt", "Prompt"), Section("answer", "Answer")],
         example=example,
         length=format_length(example.length),
@@ -64,14 +63,12 @@ def show_page(release: Release, example: ShownExample, most_embedded: int = MAX_
         most_embedded=most_embedded,
         url=release.image_urls("data-uri" if is_embedded else "file-url"),
         segments=list(segments(example)),
-        looks=_looks(example),
+        looks=[("frame", "instruction and question"), *looks.items(), ("reserve", "kept free for the answer")],
         look=look,
-        is_image=is_image,
-        is_picture=is_picture,
-        names_image=names_image,
-        is_folded=is_folded,
-        beginning=beginning,
-        spans=spans,
+        is_picture=_is_picture,
+        id_of=_id_of,
+        beginning=_beginning,
+        spans=_spans,
         answer=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str),
     )
 
@@ -89,19 +86,16 @@ def segments(example: ShownExample) -> Iterator[Segment]:
     if any(block.start is None for block in example.blocks):
         return
     total, length = example.tokens.total, max(example.length, example.tokens.total + example.reserve)
-
-    def segment(start: int, end: int, look: str, title: str, anchor: str, marks: tuple[str, ...] = ()) -> Segment:
-        share = max(0, end - start)
-        left, width = (round(100 * part / length, 4) for part in (start, share))
-        return Segment(left, width, look, f"{title}: {share:,} tokens from {start:,}", anchor, marks)
-
     starts = [block.start or 0 for block in example.blocks]
     for number, (block, start, after) in enumerate(zip(example.blocks, starts, [*starts[1:], total], strict=True)):
-        end = start + block.unit.tokens if block.unit else after
-        title = f"{block.unit.role} {block.unit.id}" if block.unit else block.name
-        yield segment(start, end, look(block), title, f"block-{number}", block.marks)
-    if example.reserve:
-        yield segment(total, total + example.reserve, "reserve", "kept free for the answer", "")
+        share = block.unit.tokens if block.unit else max(0, after - start)
+        name = f"{block.unit.role} {block.unit.id}" if block.unit else block.name
+        left, width = round(100 * start / length, 4), round(100 * share / length, 4)
+        title = f"{name}: {share:,} tokens from {start:,}"
+        yield Segment(left, width, look(block), title, f"block-{number}", block.marks)
+    if kept := example.reserve:
+        title = f"kept free for the answer: {kept:,} tokens from {total:,}"
+        yield Segment(round(100 * total / length, 4), round(100 * kept / length, 4), "reserve", title)
 
 
 def look(block: Block) -> str:
@@ -111,49 +105,27 @@ def look(block: Block) -> str:
     return block.unit.role if block.unit.role in _ROLES else "other"
 
 
-def _looks(example: ShownExample) -> list[tuple[str, str]]:
-    """Return (class, name) of each colour in the bar, in order."""
-    found = {look(block): block.unit.role for block in example.blocks if block.unit}
-    return [("frame", "instruction and question"), *found.items(), ("reserve", "kept free for the answer")]
-
-
-def is_image(piece: Piece) -> bool:
-    """Return whether a piece is an image."""
-    return isinstance(piece, ShownImage)
-
-
-def is_picture(block: Block) -> bool:
+def _is_picture(block: Block) -> bool:
     """Return whether a block is a unit with one image and little text; such blocks stand side by side."""
     texts = sum(len(piece.text) for piece in block.pieces if isinstance(piece, ShownText))
-    return block.name == "unit" and texts <= _BESIDE and any(map(is_image, block.pieces))
+    return block.name == "unit" and texts <= _BESIDE and any(isinstance(piece, ShownImage) for piece in block.pieces)
 
 
-def names_image(block: Block) -> bool:
-    """Return whether the id of a unit is a part of the path of its image, so that it need not be shown."""
+def _id_of(block: Block) -> str:
+    """Return the id of a unit; empty if the path of its image shows it."""
     paths = [piece.path for piece in block.pieces if isinstance(piece, ShownImage)]
-    return block.unit is not None and any(block.unit.id in path for path in paths)
+    return block.unit.id if block.unit and not any(block.unit.id in path for path in paths) else ""
 
 
-def is_folded(block: Block, piece: ShownText) -> bool:
-    """Return whether a text is folded."""
-    return len(piece.text) > _FOLDED and not block.marks and block.name not in ("instruction", "question")
+def _beginning(block: Block, piece: ShownText) -> str:
+    """Return the beginning of a text that is folded, in one line; empty if it is not folded."""
+    if len(piece.text) <= _FOLDED or block.marks or block.name in ("instruction", "question"):
+        return ""
+    return " ".join(piece.text[: 4 * _BEGINNING].split())[:_BEGINNING] or "…"
 
 
-def beginning(text: str) -> str:
-    """Return the beginning of a text in one line.
-
-    >>> beginning("one  two")
-    'one two'
-    """
-    return " ".join(text[: 4 * _BEGINNING].split())[:_BEGINNING]
-
-
-def spans(piece: ShownText) -> list[tuple[str, bool]]:
-    """Return the parts of a text without the newlines at its ends: (text, whether it is a needle).
-
-    >>> spans(ShownText("a needle here", ((2, 8),)))
-    [('a ', False), ('needle', True), (' here', False)]
-    """
+def _spans(piece: ShownText) -> list[tuple[str, bool]]:
+    """Return the parts of a text without the newlines at its ends: (text, whether it is a needle)."""
     parts = list(piece.parts())
     if parts:
         parts[0] = (parts[0][0].lstrip("\n"), parts[0][1])

@@ -61,7 +61,7 @@ AUTHORS = "mmlongbench.task"
 PRODUCT = ("tokenization", "mmlongbench", "builders")
 CEILINGS = {"lines": 90_400, "files": 603, "classes": 963}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
-CIRCLES = ({"mmlongbench.web.viewer.curves", "mmlongbench.web.viewer.curving"},)
+CIRCLES: tuple[set[str], ...] = ()
 """The groups of files that import each other, at any place in them; none may be added, and none may grow."""
 FORBIDDEN = {"tokenization": {"mmlongbench", "builders"}, "mmlongbench": {"builders"}}
 

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mmlongbench.prompt import Part
-from mmlongbench.shortcuts.features import ImageFacts
-from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.golds import Group, find_golds
-from mmlongbench.shortcuts.measured import Measured
-from mmlongbench.shortcuts.probes import keep, measure
+from mmlongbench.shortcuts.findings import Finding, Measured, judge
+from mmlongbench.shortcuts.image_features import ImageFacts
+from mmlongbench.shortcuts.learners import Group, find_golds
+from mmlongbench.shortcuts.probes import Kept, measure
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.shortcuts.verdicts import judge
 from mmlongbench.task.builder import Choices
 
 
@@ -38,7 +36,7 @@ def judged(*measured: Measured | None) -> Finding:
     """Return the finding of the first of some probes of a release."""
     known = [each for each in measured if each is not None]
     assert len(known) == len(measured)
-    return judge([(f"set {number}", "file", each) for number, each in enumerate(known)]).findings[0]
+    return judge([(f"set {number}", "file", each) for number, each in enumerate(known)])[0][0]
 
 
 def golds(groups: Sequence[Group], *names: str) -> Measured:
@@ -50,8 +48,10 @@ def golds(groups: Sequence[Group], *names: str) -> Measured:
 
 def found(questions: Iterable[AskedQuestion]) -> dict[str, Finding]:
     """Return what all probes find in questions that show no images, by kind."""
-    kept = keep(questions, ImageFacts(Path()), has_depths=False)
-    return {each.kind: each for each in judge([("set", "file", each) for each in measure(kept)]).findings}
+    kept, images = Kept(), ImageFacts(Path())
+    for each in questions:
+        kept.add(each, images, has_depths=False)
+    return {finding.kind: finding for finding in judge([("set", "file", each) for each in measure(kept)])[0]}
 
 
 def leaks(findings: dict[str, Finding]) -> list[str]:

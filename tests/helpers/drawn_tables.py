@@ -5,14 +5,22 @@ from pathlib import Path
 
 import pymupdf
 
+QUAYS = ("Gull Haven", "Tarn Harbour", "Skerry Dock", "Long Strand")
 PORTS = ("Port Ellery", "Stannow Quay", "Veldersund", "Marram Point")
 VOLUMES = (("4183", "3927"), ("2768", "3149"), ("5216", "4871"), ("1104", "3055"))
 CATCHES = (("811", "790"), ("302", "377"), ("618", "640"), ("129", "145"))
 
 
-def draw(path: Path, numbers: Sequence[Sequence[str]], years: Sequence[str], name: str, table: int = 1) -> None:
+def draw(
+    path: Path,
+    numbers: Sequence[Sequence[str]],
+    years: Sequence[str],
+    name: str,
+    table: int = 1,
+    ports: Sequence[str] = PORTS,
+) -> None:
     """Draw two pages: a heading and a ruled table with a caption, and a heading with text."""
-    rows = [("Port", *years), *((port, *line) for port, line in zip(PORTS, numbers, strict=True))]
+    rows = [("Port", *years), *((port, *line) for port, line in zip(ports, numbers, strict=True))]
     with pymupdf.open() as document:
         page = document.new_page()
         page.insert_text((72, 80), f"1  {name.upper()}", fontname="hebo", fontsize=16)
@@ -35,4 +43,4 @@ def draw(path: Path, numbers: Sequence[Sequence[str]], years: Sequence[str], nam
 def draw_tables(folder: Path) -> None:
     """Draw two reports into a folder."""
     draw(folder / "dredging.pdf", VOLUMES, ("2016", "2017"), "Dredged volume")
-    draw(folder / "landings.pdf", CATCHES, ("2018", "2019"), "Landed catch")
+    draw(folder / "landings.pdf", CATCHES, ("2018", "2019"), "Landed catch", 2, QUAYS)

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mmlongbench.metrics.judge.client import JudgeClient
-from mmlongbench.models.client import ModelClient
-from mmlongbench.models.pace import Backoff
+from mmlongbench.metrics.judge.judged import judge_client
+from mmlongbench.models.client import Backoff, ModelClient
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.task.metric import Judge
 
@@ -238,9 +237,9 @@ def client_of(server: ModelServer, **changes: Any) -> Iterator[ModelClient]:
 
 
 @contextmanager
-def judge_of(server: ModelServer, **changes: Any) -> Iterator[JudgeClient]:
+def judge_of(server: ModelServer, **changes: Any) -> Iterator[ModelClient]:
     """A client for judges whose waits are short."""
-    with closing(JudgeClient(replace(Judge(server.url, ("m",), timeout=30.0), **changes), QUICK)) as opened:
+    with closing(judge_client(replace(Judge(server.url, ("m",), timeout=30.0), **changes), QUICK)) as opened:
         yield opened
 
 

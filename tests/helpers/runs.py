@@ -10,12 +10,10 @@ from counting_server import RULE, is_probe
 from model_server import QUICK, Request, Script, serving
 
 from mmlongbench.io.progress import Progress
-from mmlongbench.models.asking import Asking
-from mmlongbench.models.client import ModelClient
-from mmlongbench.models.run import Prepared, RunResult, prepare, run
+from mmlongbench.models.run import Run, RunResult
 from mmlongbench.models.settings import EndpointSettings, RunOptions
 from mmlongbench.release.release import open_release
-from mmlongbench.release.selection import Selection, select
+from mmlongbench.release.selection import Selection
 
 OPTIONS = RunOptions("m", count_as=RULE.name)
 TINY = Selection(lengths=("2K",))
@@ -25,17 +23,15 @@ NUMBER = 6
 
 def asked(
     release: Path, out: Path, script: Script, options: RunOptions = OPTIONS, selection: Selection = TINY, **changes: Any
-) -> tuple[RunResult, list[Request], Prepared]:
-    """Run once; return the result, the requests without probes, and what was known before."""
+) -> tuple[RunResult, list[Request], Run]:
+    """Run once; return the result, the requests without probes, and the run."""
     with serving(script) as server:
         server.window = changes.pop("window", None)
         settings = replace(EndpointSettings(server.url, out.with_suffix(".sqlite"), timeout=30.0), **changes)
-        opened = open_release(release)
-        with closing(ModelClient(settings, QUICK)) as client:
-            asking = Asking(opened, select(opened, selection), options)
-            prepared = prepare(asking, client, out)
-            result = run(asking, client, prepared, out, Progress(False))
-        return result, [each for each in server.requests if not is_probe(each)], prepared
+        with closing(Run(open_release(release), selection, options, settings, out, backoff=QUICK)) as run:
+            run.prepare()
+            result = run.ask(Progress(False))
+        return result, [each for each in server.requests if not is_probe(each)], run
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

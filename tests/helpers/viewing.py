@@ -1,5 +1,6 @@
 """What `mmlongbench view` serves, asked in this process as a browser on this machine asks."""
 
+import re
 import socket
 import threading
 import time
@@ -14,7 +15,6 @@ import uvicorn
 from starlette.testclient import TestClient
 from tiny import Ran, command
 
-HOST = "http://127.0.0.1:7870"
 POOL = "mmlongbench.io.pool.ProcessPoolExecutor"
 """What indexes files, scores predictions and draws curves in processes of their own, which take seconds to start."""
 
@@ -41,8 +41,8 @@ def in_this_process() -> Iterator[list[str]]:
         yield InThisProcess.calls
 
 
-def serve(release: Path, *options: object) -> tuple[Any, Ran]:
-    """Return the application that the command serves, and what the command printed."""
+def serve(release: Path, *options: object) -> tuple[Any, str]:
+    """Return the application that the command serves, and the path in the printed address: its token."""
     served: list[Any] = []
 
     def keep(server: uvicorn.Server, sockets: object = None) -> None:
@@ -53,12 +53,15 @@ def serve(release: Path, *options: object) -> tuple[Any, Ran]:
     with mock.patch("logging.config.dictConfig"), mock.patch.object(uvicorn.Server, "run", keep):
         ran = command("view", release, "--port", 0, *options)
     assert ran.code == 0, ran.err
-    return served[0], ran
+    printed = re.fullmatch(r"http://127\.0\.0\.1:\d+(/[\w-]{22})/ shows .*; press Ctrl-C to end\n", ran.out)
+    assert printed, ran.out
+    return served[0], printed[1]
 
 
-def viewer(release: Path, *options: object, base: str = HOST) -> TestClient:
-    """Return a client of what the command serves."""
-    return TestClient(serve(release, *options)[0], base_url=base, follow_redirects=False)
+def viewer(release: Path, *options: object) -> TestClient:
+    """Return a client of what the command serves, for paths after the token."""
+    app, token = serve(release, *options)
+    return TestClient(app, base_url=f"http://127.0.0.1:7870{token}", follow_redirects=False)
 
 
 def static(release: Path, out: Path, *options: object) -> Ran:
@@ -69,13 +72,13 @@ def static(release: Path, out: Path, *options: object) -> Ran:
 @contextmanager
 def served(release: Path, *options: object) -> Iterator[str]:
     """Serve on a free port, and yield the address when it answers."""
-    app, _ = serve(release, *options)
+    app, token = serve(release, *options)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}{token}"
         server.should_exit = True
         thread.join(20)

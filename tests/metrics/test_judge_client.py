@@ -15,41 +15,54 @@ from model_server import QUICK, ModelServer, Request, Said, completion, good, in
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.progress import Progress
-from mmlongbench.metrics.judge.calls import Call, Manner, PromptCall, Reading
-from mmlongbench.metrics.judge.claims import GoldClaims, Summaries, write_claims
-from mmlongbench.metrics.judge.client import JudgeClient
-from mmlongbench.metrics.judge.errors import JudgeError
-from mmlongbench.metrics.judge.readings import fluency_of, last_grade
-from mmlongbench.metrics.judge.verdicts import Fluency, Grade
-from mmlongbench.models.calls import Unusable
+from mmlongbench.metrics.judge import JudgeError
+from mmlongbench.metrics.judge.judged import Manner, judge_client, prompt_call
+from mmlongbench.metrics.judge.prompts import own_prompt
+from mmlongbench.metrics.judge.summaries import GoldClaims, Summaries, write_claims
+from mmlongbench.metrics.judge.verdicts import Fluency, Grade, fluency_of, last_grade
+from mmlongbench.models.calls import Call, Picture, fence, json_call, read_object
 from mmlongbench.models.client import Failed
-from mmlongbench.models.fences import fence
-from mmlongbench.models.pace import Backoff
-from mmlongbench.models.pictures import Picture
-from mmlongbench.models.reading import read_object
+from mmlongbench.models.replies import Unusable
 from mmlongbench.task import Judge
 
-CALL = Call("m", "Grade it.", fence("answer", "blue"), Grade)
+MATERIAL = fence("answer", "blue")
+RULES = own_prompt("material")()
+
+
+def verdict(material: str = MATERIAL) -> Call[Grade]:
+    return json_call("m", f"Grade it.\n\n{RULES}", material, Grade, kind="judge")
+
+
+CALL = verdict()
 JUDGE = Judge("http://127.0.0.1:1/v1", ("m",))
-READING = Reading("grade", Grade, partial(last_grade, is_literal=False))
-PROMPT = PromptCall("m", "Well?", READING, Manner(1.0, 256))
+
+
+def prompted(
+    model: str = "m",
+    prompt: str = "Well?",
+    rule: str = "grade",
+    manner: Manner = Manner(1.0, 256),  # noqa: B008  (frozen)
+    pictures: tuple[Picture, ...] = (),
+    sample: int = 0,
+) -> Call[Grade]:
+    return prompt_call(model, prompt, rule, Grade, partial(last_grade, is_literal=False), manner, pictures, sample)
 
 
 def test_the_keys_of_answers_that_were_paid_for_stay_and_have_every_part_of_a_prompt() -> None:
     """A file of answers is read by these keys. A call with another key is made and paid for again."""
     assert CALL.key == "4f2cff853b3d3742e130084c0dd31d279ae67d6577b34d7477424df0535e831e"
-    assert PROMPT.key == "ba86a5817b367098ee87acce09cbe4cda1095cd47b203428e1fc13550473f46b"
+    assert prompted().key == "ba86a5817b367098ee87acce09cbe4cda1095cd47b203428e1fc13550473f46b"
     others = [
-        replace(PROMPT, model="n"),
-        replace(PROMPT, prompt="x"),
-        replace(PROMPT, sample=1),
-        replace(PROMPT, manner=Manner(0.0, 256)),
-        replace(PROMPT, manner=Manner(None, 256)),
-        replace(PROMPT, manner=Manner(1.0, 512)),
-        replace(PROMPT, reading=replace(READING, name="another")),
-        replace(PROMPT, pictures=(Picture(Path("page.png"), "a" * 64),)),
+        prompted(model="n"),
+        prompted(prompt="x"),
+        prompted(sample=1),
+        prompted(manner=Manner(0.0, 256)),
+        prompted(manner=Manner(None, 256)),
+        prompted(manner=Manner(1.0, 512)),
+        prompted(rule="another"),
+        prompted(pictures=(Picture(Path("page.png"), "a" * 64),)),
     ]
-    assert len({call.key for call in (PROMPT, *others)}) == 9
+    assert len({call.key for call in (prompted(), *others)}) == 9
 
 
 def test_a_rubric_is_asked_with_the_rules_on_its_material() -> None:
@@ -57,13 +70,13 @@ def test_a_rubric_is_asked_with_the_rules_on_its_material() -> None:
         assert client.ask(CALL) == Grade(reason="because", score=4)
     system, user = server.requests[0]["messages"]
     assert system["content"].startswith("Grade it.\n\nMaterial stands between a line <name-hash>")
-    assert user["content"] == CALL.material
+    assert user["content"] == MATERIAL
 
 
 def test_the_two_profiles_keep_their_replies_apart(tmp_path: Path) -> None:
-    def call(name: str, is_literal: bool) -> PromptCall[Fluency]:
-        reading = Reading(name, Fluency, lambda words: fluency_of(words, is_literal=is_literal))
-        return PromptCall("m", "Well?", reading, Manner(0.1, 4096, is_literal=is_literal))
+    def call(name: str, is_literal: bool) -> Call[Fluency]:
+        rule = partial(fluency_of, is_literal=is_literal)
+        return prompt_call("m", "Well?", name, Fluency, rule, Manner(0.1, 4096, is_literal=is_literal))
 
     half = in_turn(Said('{"fluency": 0.5}'))
     with serving(half) as server, judge_of(server, attempts=1, cache=tmp_path / "c.sqlite") as client:
@@ -85,7 +98,7 @@ def test_the_two_profiles_keep_their_replies_apart(tmp_path: Path) -> None:
 )
 def test_a_judge_that_cannot_be_meant_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(JudgeError, match=said):
-        JudgeClient(replace(JUDGE, **changes), QUICK)
+        judge_client(replace(JUDGE, **changes), QUICK)
 
 
 def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
@@ -97,7 +110,7 @@ def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
         pytest.raises(JudgeError, match=path),
     ):
         client.ask(CALL)
-    with closing(JudgeClient(replace(JUDGE, url=server.url, attempts=2), QUICK)) as client:
+    with closing(judge_client(replace(JUDGE, url=server.url, attempts=2), QUICK)) as client:
         with pytest.raises(ScoringError, match=away):
             client.ask(CALL)
         assert client.usage()["requests"] == 2
@@ -107,7 +120,7 @@ def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
     (tmp_path / "a.sqlite").write_bytes(b"no database" * 1000)
     said = r"the judge's answers .*a\.sqlite cannot be used: .*; name another file with --judge-cache"
     with pytest.raises(JudgeError, match=said):
-        JudgeClient(replace(JUDGE, cache=tmp_path / "a.sqlite"), QUICK)
+        judge_client(replace(JUDGE, cache=tmp_path / "a.sqlite"), QUICK)
 
 
 QUOTED = '{"reason": "perfect", "score": 5}'
@@ -142,16 +155,16 @@ def test_an_answer_that_was_cut_off_says_nothing_and_is_counted(finish_reason: s
     ],
 )
 def test_a_quoted_verdict_does_not_stand_for_one_that_is_broken(words: str, fault: str) -> None:
-    found = read_object(words, Grade)
-    assert isinstance(found, Unusable)
-    assert found.fault.startswith(fault)
+    with pytest.raises(Unusable) as error:
+        read_object(words, Grade)
+    assert error.value.fault.startswith(fault)
 
 
 def test_the_note_does_not_repeat_a_field_that_the_judge_made_up() -> None:
     made_up, fitting = good(reason="", score=4, **{"give 5 points": 1}), good(reason="", score=4)
     with serving(in_turn(made_up, fitting)) as server, judge_of(server) as client:
         assert client.ask(CALL) == Grade(reason="", score=4)
-    note = text_of(server.requests[1]).removeprefix(CALL.material)
+    note = text_of(server.requests[1]).removeprefix(MATERIAL)
     assert ("Extra inputs are not permitted" in note, "points" in note) == (True, False)
 
 
@@ -170,7 +183,7 @@ SUMMARIES = Summaries("gov", "summ/gov_K8.jsonl", GOLDS)
 )
 def test_claims_that_are_none_are_a_failure(said: dict[str, Any], fault: str, tmp_path: Path) -> None:
     with serving(in_turn(good(**said))) as server, judge_of(server, attempts=1) as client:
-        (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], Progress(is_shown=False))
+        (done,) = write_claims(client, "m", tmp_path, tmp_path, [SUMMARIES], Progress(is_shown=False))
     assert {id: fault in why for id, why in done.failures.items()} == {"a": True, "b": True}
     assert not (tmp_path / "summ").exists()
 
@@ -181,7 +194,7 @@ def test_released_claims_join_by_the_public_id_and_by_the_sources(id: object, tm
     (tmp_path / "summ/gov_claims.jsonl").write_text(json.dumps({"id": id, "claims": ["It was dredged."]}) + "\n")
     asked = ("7", "") if id == 7 else ("gov_report_gao-18-107", "GAO-18-107")
     with serving(lambda _: good(claims=["of the judge"])) as server, judge_of(server) as client:
-        known = GoldClaims(client, tmp_path)
+        known = GoldClaims(client, "m", tmp_path)
         joined = known.of("summ/gov_K8.jsonl", "gov", asked[0], GOLDS["a"], asked[1])
         other = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-21", GOLDS["a"], "GAO-18-21")
         assert (joined, other, len(server.requests)) == (("It was dredged.",), ("of the judge",), 1)
@@ -195,7 +208,7 @@ def test_a_call_under_way_ends_when_its_client_stops_and_none_is_made_any_more()
             client.stop()
             assert isinstance(asked.result(), Failed)
             assert server.under_way == 1  # it would never have answered
-        assert isinstance(client.ask(replace(CALL, material="red")), Failed)
+        assert isinstance(client.ask(verdict("red")), Failed)
         assert len(server.requests) == 1
 
 
@@ -219,7 +232,7 @@ def test_claims_that_are_interrupted_do_not_wait_as_long_as_the_endpoint_asks(tm
         is_first = "dredged" in text_of(request)
         return good(claims=["x"]) if is_first else Said(status=429, headers={"retry-after": "250"})
 
-    with serving(script) as server, closing(JudgeClient(Judge(server.url, ("m",)), Backoff())) as client:
-        done = write_claims(client, tmp_path, tmp_path, [SUMMARIES], Interrupted(server))
+    with serving(script) as server, closing(judge_client(Judge(server.url, ("m",)))) as client:
+        done = write_claims(client, "m", tmp_path, tmp_path, [SUMMARIES], Interrupted(server))
         with pytest.raises(KeyboardInterrupt):
             next(done)

@@ -15,9 +15,8 @@ from asked import document_question
 from model_server import QUICK, ModelServer, Request, Said, Script, good, in_turn, pictures_of, serving, text_of
 from PIL import Image
 
-from mmlongbench.metrics.judge import Committee, page_texts
-from mmlongbench.metrics.judge.excerpts import excerpt_of
-from mmlongbench.metrics.judge.page_texts import PageTexts
+from mmlongbench.metrics.judge import Committee
+from mmlongbench.metrics.judge.committee import PageTexts, excerpt_of
 from mmlongbench.metrics.smudge.metric import Library
 from mmlongbench.metrics.smudge.reading import Reading
 from mmlongbench.task import Judge, Profile, Score, ScoringInput, Settings
@@ -263,19 +262,12 @@ def test_judges_who_would_see_nothing_are_not_asked(documents: Path) -> None:
         assert opened.score(asked(page_text_list=None, doc_name="broken")).failure.startswith(NOTHING)
 
 
-def test_texts_of_documents_are_kept_within_a_bound_and_read_once(
-    documents: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_of_documents_are_read_once(documents: Path) -> None:
     texts = PageTexts(documents)
     assert [text.strip() for text in texts.of("rose")] == [f"printed roses of page {number}" for number in range(4)]
     assert texts.of("rose") is texts.of("rose")
     assert texts.of("rose.pdf") == texts.of("rose")
     assert texts.of("broken") == texts.of("../rose") == texts.of("none") == PageTexts(None).of("rose") == ()
-    monkeypatch.setattr(page_texts, "MAX_KEPT", 1)
-    before = texts.of("rose")
-    texts.of("none")
-    assert texts.of("rose") == before
-    assert texts.of("rose") is not before
 
 
 def test_a_committee_and_smudge_may_read_a_pdf_at_once(documents: Path) -> None:
@@ -290,4 +282,4 @@ def test_many_answer_pages_are_bounded() -> None:
     paths = [f"doc/rose/rose_page{number}.png" for number in range(100)]
     evidence = asked(page_list=paths, page_text_list=["x"] * 100, ans_page_list=list(range(100))).evidence
     assert evidence is not None
-    assert list(excerpt_of(evidence, None, PageTexts(None)).texts) == list(range(21))
+    assert list(excerpt_of(evidence, None, PageTexts(None))[0]) == list(range(21))

@@ -8,8 +8,14 @@ import pytest
 from invented_checkout import DOCUMENTS, EXECUTED, SUMMARIES, document_prompts, draw_checkout, source, summary_prompts
 
 from mmlongbench.metrics.judge import Answers, FluencyF1, JudgeError
-from mmlongbench.metrics.judge.public_prompts import MAX_BYTES, PublicPrompts, public_prompts
-from mmlongbench.metrics.judge.templates import MAX_REPEATS, TemplateError, template
+from mmlongbench.metrics.judge.prompts import (
+    MAX_BYTES,
+    MAX_REPEATS,
+    PublicPrompts,
+    TemplateError,
+    public_prompts,
+    template,
+)
 
 NAMES = ", ".join(summary_prompts())
 

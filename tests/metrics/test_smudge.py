@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
-from mmlongbench.metrics.judge import page_texts
+from mmlongbench.metrics.judge import committee
 from mmlongbench.metrics.smudge import SMuDGE, metric
 from mmlongbench.metrics.smudge.metric import Compared, Library
 from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, Reading, distance_between, found_at
@@ -277,9 +277,9 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
         yield
 
     monkeypatch.setattr(metric, "pdf_words", late)
-    monkeypatch.setattr(page_texts, "read_pages", late)
+    monkeypatch.setattr(committee, "read_pages", late)
     said = r"^a\.pdf, page 1: time-of-a-page: .*; repair or remove the document, and run the same command again$"
-    for read in (Library(folder, None).open, page_texts.PageTexts(folder).of):
+    for read in (Library(folder, None).open, committee.PageTexts(folder).of):
         with pytest.raises(PageLimitError, match=said):
             read("a")
 

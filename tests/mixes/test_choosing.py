@@ -29,9 +29,8 @@ from mmlongbench.errors import ManifestError, ReleaseError
 from mmlongbench.io.files import sha256_of
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.mix import MixSpec, parse_mix
-from mmlongbench.mixes.choosing import Chosen, choose
+from mmlongbench.mixes.choosing import Candidate, Chosen, Offer, choose, pools_of
 from mmlongbench.mixes.overlaps import Comparison, Evaluation, Overlap
-from mmlongbench.mixes.pools import Candidate, Offer, pools_of
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import items_in_order
 from mmlongbench.release.release import open_release

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -30,27 +31,28 @@ from model_server import (
     text_of,
 )
 
-from mmlongbench.models.calls import Unusable
+from mmlongbench.models.calls import Call, fence, json_call, read_object
 from mmlongbench.models.client import MAX_LOST, Failed, ModelClient
-from mmlongbench.models.fences import fence
-from mmlongbench.models.json_call import JsonCall
-from mmlongbench.models.pace import RateLimiter
-from mmlongbench.models.reading import read_object
-from mmlongbench.models.refusals import REFUSALS, SKIPS, name_of
+from mmlongbench.models.replies import REFUSALS, SKIPS, Unusable, name_of
 from mmlongbench.models.settings import EndpointError, EndpointSettings
 from mmlongbench.scoring.predictions import SKIPPED
 
-CALL = JsonCall("m", "Grade it.", fence("answer", "blue"), Grade)
-SEEDED = replace(CALL, temperature=1.0, sample=7)
+MATERIAL = fence("answer", "blue")
+
+
+def call(**changes: Any) -> Call[Grade]:
+    how = {"model": "m", "instruction": "Grade it.", "material": MATERIAL, "form": Grade, **changes}
+    return json_call(**how)
+
+
+CALL, SEEDED = call(), call(temperature=1.0, sample=7)
 GOOD = good(reason="because", score=4)
 GRADE = Grade(reason="because", score=4)
 
 
-def ask(
-    script: Script, call: JsonCall[Grade] = CALL, **changes: Any
-) -> tuple[Grade | Failed, ModelServer, dict[str, float]]:
+def ask(script: Script, **changes: Any) -> tuple[Grade | Failed, ModelServer, dict[str, float]]:
     with serving(script) as server, client_of(server, **changes) as opened:
-        found, usage = opened.ask(call), dict(opened.usage())
+        found, usage = opened.ask(CALL), dict(opened.usage())
         wait_for(lambda: len(server.requests) >= usage["requests"])  # a request may arrive after the client gave it up
         return found, server, usage
 
@@ -70,7 +72,7 @@ def test_a_request_has_the_rubric_the_schema_the_fenced_case_and_no_randomness()
     (request,) = server.requests
     system, user = request["messages"]
     assert request["path"] == "/v1/chat/completions"
-    assert (system["role"], user["content"]) == ("system", CALL.material)
+    assert (system["role"], user["content"]) == ("system", MATERIAL)
     assert system["content"].startswith("Grade it.")
     assert request["response_format"]["json_schema"]["schema"]["properties"]["score"]["maximum"] == 5
     assert request["temperature"] == 0
@@ -79,7 +81,7 @@ def test_a_request_has_the_rubric_the_schema_the_fenced_case_and_no_randomness()
 
 
 def test_no_more_calls_are_under_way_than_allowed() -> None:
-    calls = [replace(CALL, sample=number) for number in range(24)]
+    calls = [call(sample=number) for number in range(24)]
     with serving(lambda request: replace(GOOD, delay=0.01)) as server, client_of(server, concurrency=3) as opened:
         with ThreadPoolExecutor(12) as pool:
             assert len(list(pool.map(opened.ask, calls))) == 24
@@ -90,7 +92,7 @@ def test_no_more_calls_are_under_way_than_allowed() -> None:
 def test_a_dry_run_counts_calls_makes_none_and_needs_no_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = replace(CALL, sample=1)
+    other = call(sample=1)
     with serving(in_turn(GOOD)) as server:
         with client_of(server, cache=tmp_path / "a") as opened:
             opened.ask(CALL)
@@ -112,14 +114,9 @@ def test_a_cache_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 def test_every_part_of_a_call_is_in_its_key() -> None:
-    others = [
-        replace(CALL, model="n"),
-        replace(CALL, instruction="x"),
-        replace(CALL, material="x"),
-        replace(CALL, sample=1),
-        replace(CALL, temperature=1.0),
-    ]
-    assert len({call.key for call in (CALL, *others)}) == 6
+    changes: list[dict[str, Any]] = [{"model": "n"}, {"instruction": "x"}, {"material": "x"}, {"sample": 1}]
+    changes += [{"temperature": 1.0}, {"kind": "other"}]
+    assert len({CALL.key, *(call(**each).key for each in changes)}) == 7
 
 
 def test_answers_of_an_earlier_version_are_read_and_one_that_is_none_is_asked_anew(tmp_path: Path) -> None:
@@ -128,7 +125,7 @@ def test_answers_of_an_earlier_version_are_read_and_one_that_is_none_is_asked_an
     with closing(sqlite3.connect(tmp_path / "a")) as file, file:
         file.execute(f"CREATE TABLE answers ({columns}, {counts}) WITHOUT ROWID")
         file.execute("INSERT INTO answers VALUES (?, 'm', ?, 10, 3)", (CALL.key, '{"reason": "kept", "score": 2}'))
-    other = replace(CALL, sample=1)
+    other = call(sample=1)
     with serving(in_turn(GOOD)) as server:
         with client_of(server, cache=tmp_path / "a") as opened:
             assert [opened.ask(CALL), opened.ask(other)] == [Grade(reason="kept", score=2), GRADE]
@@ -147,7 +144,7 @@ def test_a_full_disk_ends_the_run_before_another_call_is_paid(tmp_path: Path) ->
         opened._store._database.execute("PRAGMA max_page_count = 2")
         for sample in range(2):
             with pytest.raises(OSError, match="No space left on device"):
-                opened.ask(replace(CALL, sample=sample))
+                opened.ask(call(sample=sample))
         assert len(server.requests) == 1
 
 
@@ -224,28 +221,28 @@ def test_an_object_as_deep_as_the_stack_is_unusable_at_every_depth() -> None:
     depth = sys.getrecursionlimit()
     for levels in range(depth - 300, depth + 20):
         nested = "[" * levels + "]" * levels
-        assert isinstance(read_object(f'{{"reason": "because", "score": {nested}}}', Grade), Unusable)
+        with pytest.raises(Unusable):
+            read_object(f'{{"reason": "because", "score": {nested}}}', Grade)
 
 
 def test_the_next_attempt_says_what_was_wrong_but_not_in_the_model_s_words() -> None:
     _, server, _ = ask(in_turn(Said('{"reason": "ignore the rubric", "score": 9}'), GOOD))
-    note = text_of(server.requests[1]).removeprefix(CALL.material)
+    note = text_of(server.requests[1]).removeprefix(MATERIAL)
     assert "score: Input should be less than or equal to 5" in note
     assert "ignore" not in note
     assert len(server.requests[1]["messages"]) == 2
 
 
-def test_retry_after_holds_all_requests_and_too_long_a_one_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    held: list[float] = []
+def test_retry_after_is_kept_and_too_long_a_one_ends_the_call() -> None:
+    at = list[float]()
 
-    def hold(self: RateLimiter, seconds: float) -> bool:
-        held.append(seconds)
-        return seconds <= QUICK.asked
+    def script(request: Request) -> Said:
+        at.append(time.monotonic())
+        return Said(status=429, headers={"retry-after": "0.25"}) if len(at) == 1 else GOOD
 
-    monkeypatch.setattr(RateLimiter, "hold", hold)
-    ask(in_turn(Said(status=429, headers={"retry-after": "0.25"}), GOOD))
+    assert ask(script)[0] == GRADE
+    assert at[1] - at[0] >= 0.25
     found, server, _ = ask(in_turn(Said(status=429, headers={"retry-after": "3600"})))
-    assert held == [0.25, 3600]
     assert isinstance(found, Failed)
     assert "HTTP 429" in found.why
     assert found.why.endswith("asks to wait 3600 s")
@@ -272,19 +269,19 @@ def test_a_wrong_key_or_path_ends_the_run_at_once(status: int, todo: str) -> Non
         with pytest.raises(EndpointError, match=todo):
             opened.ask(CALL)
         with pytest.raises(EndpointError, match=todo):
-            opened.ask(replace(CALL, sample=1))
+            opened.ask(call(sample=1))
         assert len(server.requests) == 1
 
 
 def test_only_an_endpoint_that_fails_one_call_after_another_is_given_up() -> None:
     with serving(in_turn(Said(status=502))) as server, client_of(server, attempts=1) as opened:
         for number in range(MAX_LOST - 1):
-            assert isinstance(opened.ask(replace(CALL, sample=number)), Failed)
+            assert isinstance(opened.ask(call(sample=number)), Failed)
         with pytest.raises(EndpointError, match=rf"{MAX_LOST} calls failed one after another, the last: HTTP 502"):
-            opened.ask(replace(CALL, sample=MAX_LOST))
+            opened.ask(call(sample=MAX_LOST))
     with serving(in_turn(Said(status=400, body=b""))) as server, client_of(server) as opened:
         for number in range(MAX_LOST + 2):  # each is refused for itself
-            assert opened.ask(replace(CALL, sample=number)) == Failed("m: HTTP 400", "bad-request")
+            assert opened.ask(call(sample=number)) == Failed("m: HTTP 400", "bad-request")
 
 
 @pytest.mark.parametrize(
@@ -336,7 +333,7 @@ ALL = {"response_format", "max_completion_tokens", "temperature", "seed"}
 
 
 def test_what_is_refused_for_good_is_asked_once_more_without_the_schema_and_changes_nothing_for_others() -> None:
-    other = replace(SEEDED, material=fence("answer", "red"))
+    other = call(temperature=1.0, sample=7, material=fence("answer", "red"))
     refused = Said(status=400, body=b'{"error": {"message": "too long"}}')
     with serving(in_turn(refused, GOOD)) as server, client_of(server) as client:
         assert client.ask(SEEDED) == client.ask(other) == GRADE
@@ -363,7 +360,9 @@ def test_an_option_that_is_refused_by_name_is_left_out_from_then_on(body: str, n
         return Said(status=400, body=body.encode()) if name in request else GOOD
 
     with serving(script) as server, client_of(server) as client:
-        assert client.ask(SEEDED) == client.ask(replace(SEEDED, material=fence("answer", "red"))) == GRADE
+        assert (
+            client.ask(SEEDED) == client.ask(call(temperature=1.0, sample=7, material=fence("answer", "red"))) == GRADE
+        )
         assert [name in request for request in server.requests] == [True, False, False]
         assert not kept or list(map(options, server.requests)) == [ALL, ALL - {name}, ALL - {name}]
         assert client.usage()["requests"] == 3
@@ -431,13 +430,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 sys.path.insert(0, sys.argv[5])
-from mmlongbench.models import Backoff, EndpointSettings, JsonCall, ModelClient
+from mmlongbench.models.calls import json_call
+from mmlongbench.models.client import ModelClient
+from mmlongbench.models.settings import EndpointSettings
 from model_server import Grade
 
 url, cache, calls, at_once = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-client = ModelClient(EndpointSettings(url, cache, at_once), Backoff())
+client = ModelClient(EndpointSettings(url, cache, at_once))
 with ThreadPoolExecutor(at_once) as pool:
-    list(pool.map(client.ask, [JsonCall("m", "Grade it.", str(number), Grade) for number in range(calls)]))
+    list(pool.map(client.ask, [json_call("m", "Grade it.", str(number), Grade) for number in range(calls)]))
 sys.stdout.write(str(client.usage()["calls"]))
 client.close()
 """
@@ -460,7 +461,7 @@ def run(server: ModelServer, cache: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def make_calls(client: ModelClient) -> list[int]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(client.ask, [JsonCall("m", "Grade it.", str(number), Grade) for number in range(CALLS)])
+        found = pool.map(client.ask, [json_call("m", "Grade it.", str(number), Grade) for number in range(CALLS)])
         return [verdict.score for verdict in found if isinstance(verdict, Grade)]
 
 
@@ -500,7 +501,7 @@ def test_two_processes_that_share_a_file_call_at_once_and_make_each_call_once(tm
 
     with serving(script) as server, client_of(server, cache=cache, concurrency=AT_ONCE + 1) as client:
         with ThreadPoolExecutor(1) as pool:
-            held = pool.submit(client.ask, JsonCall("m", "Grade it.", "held", Grade))
+            held = pool.submit(client.ask, json_call("m", "Grade it.", "held", Grade))
             wait_for(lambda: server.under_way)
             with run(server, cache) as other:
                 wait_for(answered(server, 1))  # it has opened the file, while a call of this process was under way

@@ -7,8 +7,7 @@ from counting_server import RULE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.models.probes import Probed, Probes
-from mmlongbench.models.receipts import Calibration, Cost, Costs, Paid, Receipts, receipts, sizes_of
+from mmlongbench.models.receipts import Calibration, Cost, Costs, Paid, Receipts, calibrate, receipts
 from mmlongbench.prompt import Image, Prompt
 from tokenization import TextTokenizer, load_tokenizer, vision_rule
 
@@ -96,13 +95,13 @@ def test_a_lost_image_that_can_be_seen_is_seen(images: list[int], data: st.DataO
 
 def test_images_are_counted_as_the_rule_says_by_place_and_by_neighbours() -> None:
     prompt = Prompt.of(["Look: ", Image("a"), Image("b"), " Well?"])
-    costs = Costs(RULE, None, len)
-    assert costs.of(prompt, [(56, 56), (84, 56)]) == Cost(len("Look:  Well?"), (6, 8))
-    assert costs.of(prompt, [(56, 56), (84, 56)], text=7).text == 7
+    costs = Costs(RULE, None, len, {"a": (56, 56), "b": (84, 56)}.__getitem__)
+    assert costs.of(prompt) == Cost(len("Look:  Well?"), (6, 8))
+    assert costs.of(prompt, text=7).text == 7
     shared = vision_rule("phi-3-vision")
-    sizes = [(336, 336), (672, 336)]
-    made = Costs(shared, None, len).of(prompt, sizes)
-    assert sum(made.images) - made.saved == shared.total(sizes, 1 if shared.shared else 0)
+    sizes = {"a": (336, 336), "b": (672, 336)}
+    cost = Costs(shared, None, len, sizes.__getitem__).of(prompt)
+    assert sum(cost.images) - cost.saved == shared.total(list(sizes.values()), 1 if shared.shared else 0)
 
 
 SIZES = {"small.jpg": (56, 56), "middle.jpg": (280, 280), "large.jpg": (1400, 1400)}
@@ -122,25 +121,28 @@ def endpoint(
     def count(prompt: Prompt) -> int:
         asked.append(prompt)
         text = LLAMA.count(prompt.text)
-        sizes = [(resized(width), resized(height)) for width, height in sizes_of(prompt, SIZES.__getitem__)]
+        sizes = [(resized(width), resized(height)) for width, height in map(SIZES.__getitem__, prompt.images)]
         return template + round(ratio * text) + RULE.total(sizes) + wrapper * len(sizes)
 
     return count, asked
 
 
-def probed(count: Callable[[Prompt], int | None], tokenizer: TextTokenizer | None = None) -> Probed:
-    return Probes(count, {"d": Costs(RULE, tokenizer, LLAMA.count)}, SIZES.__getitem__).run({"d": PROMPTS})
+def probed(
+    count: Callable[[Prompt], int | None], tokenizer: TextTokenizer | None = None
+) -> tuple[Calibration, list[str]]:
+    costs = {"d": Costs(RULE, tokenizer, LLAMA.count, SIZES.__getitem__)}
+    calibrations, notes = calibrate(count, costs, {"d": PROMPTS})
+    return calibrations["d"], notes
 
 
 @pytest.mark.parametrize(("ratio", "template", "wrapper"), [(1.0, 18, 0), (0.9, 3, 2), (1.3, 250, 5)])
 def test_eight_calls_find_template_ratio_and_wrapper(ratio: float, template: int, wrapper: int) -> None:
     count, asked = endpoint(ratio, template, wrapper)
-    found = probed(count).calibrations["d"]
-    assert len(asked) == 8
+    found, notes = probed(count)
+    assert (len(asked), notes) == (8, [])
     assert found.ratio == pytest.approx(ratio, abs=0.002)
     assert found.constant == pytest.approx(template, abs=1)
     assert found.wrapper == pytest.approx(wrapper, abs=0.2)
-    assert probed(count).notes == ()
 
 
 def test_probes_are_made_of_the_prompts_own_texts_and_images() -> None:
@@ -155,31 +157,23 @@ def test_probes_are_made_of_the_prompts_own_texts_and_images() -> None:
 
 def test_what_an_endpoint_counts_otherwise_is_noted() -> None:
     shrinking, _ = endpoint(resized=lambda side: min(side, 280))
-    assert probed(shrinking).notes == (
+    assert probed(shrinking)[1] == [
         "the endpoint counts 102 tokens for an image of 1400 × 1400 pixels, the rule of qwen2.5-vl 2,502: "
         "it changes such images, or another rule fits (--count-as)",
-    )
+    ]
     another, _ = endpoint(wrapper=500)
-    found = probed(another)
-    assert (len(found.notes), found.calibrations["d"].wrapper) == (3, 0)  # a note for each size
-    asked = []
-
-    def silent(prompt: Prompt) -> None:
-        asked.append(prompt)
-
-    said = "the endpoint does not say how many tokens a prompt has: there are no receipts"
-    assert probed(silent) == Probed({}, (said,))
-    assert len(asked) == 1
+    found, notes = probed(another)
+    assert (len(notes), found.wrapper) == (3, 0)  # a note for each size
 
 
 def test_the_models_own_tokenizer_makes_the_calibration_exact() -> None:
     def by_parts(prompt: Prompt) -> int:
         text = sum(LLAMA.count(part) for part in prompt.parts if isinstance(part, str))
-        return 18 + text + RULE.total(sizes_of(prompt, SIZES.__getitem__))
+        return 18 + text + RULE.total([SIZES[path] for path in prompt.images])
 
-    found = probed(by_parts, LLAMA).calibrations["d"]
+    found, _ = probed(by_parts, LLAMA)
     assert (found.is_exact, found.constant, found.wrapper, found.ratio) == (True, 18, 0, 1)
     count, _ = endpoint(ratio=1.2)
-    other = probed(count, LLAMA)
-    assert not other.calibrations["d"].is_exact
-    assert any("does not count texts as the endpoint does" in note for note in other.notes)
+    other, notes = probed(count, LLAMA)
+    assert not other.is_exact
+    assert any("does not count texts as the endpoint does" in note for note in notes)

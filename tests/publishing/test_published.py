@@ -17,7 +17,7 @@ from mmlongbench.models.settings import RunOptions
 from mmlongbench.release.published_folder import is_publication
 from mmlongbench.release.release import Release
 from mmlongbench.release.selection import Selection
-from mmlongbench.web.viewer.sources import open_viewed
+from mmlongbench.web.viewer.viewed import open_viewed
 
 
 @pytest.fixture(scope="module", autouse=True)

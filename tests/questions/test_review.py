@@ -19,8 +19,7 @@ from mmlongbench.errors import SourceError
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.questions import table
 from mmlongbench.questions.question import Grounding, Question, Reject, format_of, question_id
-from mmlongbench.questions.reviewing.kappa import agreement
-from mmlongbench.questions.reviewing.merging import HELD, merge, read_folder, write_review
+from mmlongbench.questions.reviewing.merging import HELD, agreement, merge, read_folder, write_review
 from mmlongbench.questions.reviewing.sheet import write_sheet
 from mmlongbench.statistics import ac1, kappa
 

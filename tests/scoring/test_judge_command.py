@@ -15,7 +15,8 @@ from score_lines import Line, score, scored, told, write
 from tiny import Ran, command
 
 import mmlongbench as mm
-from mmlongbench.metrics.judge import Answers, judged
+from mmlongbench.metrics.judge import Answers
+from mmlongbench.models import client
 from mmlongbench.task import Judge, Settings
 
 SUMM, DOCS = "summ/gov_K8.jsonl", "documentQA/mmlongdoc_K8.jsonl"
@@ -120,7 +121,7 @@ def test_with_the_public_prompts_they_are_official_with_the_digest_of_the_file(
 def test_an_example_without_a_usable_reply_is_left_out_of_the_mean_and_counted(
     run: Run, tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judged, "Backoff", lambda: QUICK)
+    monkeypatch.setattr(client, "Backoff", lambda: QUICK)
     server.script = lambda request: Said("It is right.") if "\n18.29%\n" in text_of(request) else script(request)
     found = run("judge-answers")
     assert found.code == 1

@@ -1,20 +1,13 @@
 """The verdicts about needs, and the questions that are listed as answered blind: what decides them."""
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
-from math import comb
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mmlongbench.draws import digest
-from mmlongbench.shortcuts.contexts.answers import Asked, Guess
-from mmlongbench.shortcuts.contexts.blind import MAX_LUCK, blind_questions, luck
-from mmlongbench.shortcuts.contexts.needs import FEW, MARGIN, UNSOLVED, Fall, need
-from mmlongbench.shortcuts.contexts.results import Difference
-from mmlongbench.shortcuts.contexts.rows import rows
+from mmlongbench.shortcuts.blind import blind_questions
+from mmlongbench.shortcuts.context_scores import Asked
+from mmlongbench.shortcuts.contexts import FEW, MARGIN, UNSOLVED, Difference, rows
 
 # What a dataset needs.
 
@@ -30,12 +23,12 @@ def difference(
             str(number),
             f"c{number % clusters}" if clusters else "",
             {},
-            Guess(0, chance, ""),
+            *(0, chance, ""),
             {("m", ""): {0: a}, ("m", context): {0: b}},
         )
         for number, (a, b) in enumerate(zip(full, other, strict=True))
     ]
-    return rows(examples, "d", "m")[0].differences[0]
+    return next(rows(examples, "d", "m")).differences[0]
 
 
 def verdict(found: Difference) -> tuple[str, str]:
@@ -93,7 +86,7 @@ def test_questions_about_one_thing_are_resampled_together() -> None:
 
 def test_a_context_without_a_part_has_no_verdict() -> None:
     assert difference([1.0] * 100, [0.0] * 100, "wrong").need is None
-    assert need("oracle", Fall(0.0, np.zeros(1000), 100, 100), is_solved=True) is None
+    assert difference([1.0] * 100, [1.0] * 100, "oracle").need is None
 
 
 def verdicts(name: str, rounds: int, number: int, share: float) -> list[str]:
@@ -126,7 +119,7 @@ def test_the_needed_number_decides_in_most_cases() -> None:
 def asked(id: str, right: Iterable[bool], options: int = 4, gold: str = "", length: int = 8192) -> Asked:
     """A question that models are asked without context; model 0 answers first."""
     scores = {(f"model {number}", "none"): {0: float(is_right)} for number, is_right in enumerate(right)}
-    return Asked("d", length, id, "", {}, Guess(options, 1 / options if options else 0.0, gold or id), scores)
+    return Asked("d", length, id, "", {}, options, 1 / options if options else 0.0, gold or id, scores)
 
 
 def others(number: int) -> list[Asked]:
@@ -187,7 +180,7 @@ def sampled(id: str, answers: str) -> Asked:
     """A question with four options, of which A is right, and the samples of one model."""
     scores = {("m", "none"): {number: float(answer == "A") for number, answer in enumerate(answers)}}
     said = {("m", number): answer for number, answer in enumerate(answers)}
-    return Asked("d", 8192, id, "", {}, Guess(4, 0.25, id), scores, said)
+    return Asked("d", 8192, id, "", {}, 4, 0.25, id, scores, said)
 
 
 def test_samples_that_repeat_each_other_count_once_and_those_that_differ_count_each() -> None:
@@ -200,11 +193,3 @@ def test_samples_that_repeat_each_other_count_once_and_those_that_differ_count_e
     assert {each.id for each in listed} == {each.id for each in known}
     assert {(each.right, each.answers, each.independent) for each in listed} == {(8, 8, 8)}
     assert listed[0].luck == pytest.approx(0.25**8)
-
-
-@given(answers=st.integers(1, 40), share=st.fractions(0, 1, max_denominator=20), data=st.data())
-def test_luck_is_the_tail_of_a_binomial(answers: int, share: Fraction, data: st.DataObject) -> None:
-    right = data.draw(st.integers(0, answers))
-    exact = sum(comb(answers, k) * share**k * (1 - share) ** (answers - k) for k in range(right, answers + 1))
-    assert luck(right, answers, float(share)) == pytest.approx(float(exact), abs=1e-12)
-    assert MAX_LUCK == 0.01

@@ -18,10 +18,21 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.likeness import BITS, KnownQuestions, Look, NearIndex, Pictures, is_same_wording, look_of
 from mmlongbench.prompt import Image, Part
 from mmlongbench.shortcuts.against import Answering, Other, others_of
+from mmlongbench.shortcuts.counted import (
+    ASKED_TWICE,
+    ASKED_WITH,
+    GOLD,
+    NEGATIVE,
+    OFFERED,
+    REST,
+    SHARED,
+    TEXT_TWICE,
+    Leakage,
+    Overlap,
+    Searched,
+    in_other_questions,
+)
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.leakage import NEGATIVE, REST, Leakage, in_other_questions, searched
-from mmlongbench.shortcuts.leakage import TWICE as TEXT_TWICE
-from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, OFFERED, SHARED, TWICE, Overlap
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 from mmlongbench.task.builder import Choices
 
@@ -94,10 +105,10 @@ def test_a_question_with_the_words_and_the_subject_of_another_one_is_a_leak() ->
         asked("c", "Who planted the oak?", subject="elm"),
         asked("d", "When was it planted?", subject="oak"),
     ]
-    finding = overlap(questions)[TWICE]
+    finding = overlap(questions)[ASKED_TWICE]
     assert (finding.verdict, finding.examples, finding.questions, finding.clusters) == ("leak", ("b", "a"), 4, 2)
     assert (finding.found, finding.p) == (0.5, None)
-    clean = overlap([asked(str(n), f"What is number {n}?", subject=str(n)) for n in range(100)])[TWICE]
+    clean = overlap([asked(str(n), f"What is number {n}?", subject=str(n)) for n in range(100)])[ASKED_TWICE]
     assert (clean.verdict, clean.found, clean.examples) == ("clean", 0, ())
 
 
@@ -106,7 +117,7 @@ def test_questions_that_offer_answers_are_the_same_only_with_equal_words() -> No
     offered = [asked(each, words.format(each), subject="k", answers=("Yes",), is_free=False) for each in ("cat", "dog")]
     free = [asked(each, words.format(each), subject="k", answers=("3 boats",)) for each in ("cat", "dog")]
     other = [asked(each, words.format(each), subject="k", answers=(each,)) for each in ("cat", "dog")]
-    verdicts = [overlap(each)[TWICE].verdict for each in (offered, free, other)]
+    verdicts = [overlap(each)[ASKED_TWICE].verdict for each in (offered, free, other)]
     assert verdicts == ["undecided", "leak", "undecided"]
 
 
@@ -122,7 +133,7 @@ def about(
 
 
 def told_elsewhere(questions: Iterable[AskedQuestion]) -> Finding:
-    finding = in_other_questions("x", [searched(each) for each in questions])
+    finding = in_other_questions("x", [Searched.of(each) for each in questions])
     assert finding is not None
     return finding
 
@@ -145,7 +156,7 @@ def test_an_answer_in_another_question_about_the_same_thing_is_a_leak() -> None:
     assert finding.examples == ("0a", "1a", "2a", "3a", "4a", "5a")
     assert "'oslo' stands in 0b" in finding.evidence
     others = [about("a", "A", "Oslo", question="Where?"), about("b", "B", "Bergen", question="How old is Oslo?")]
-    assert in_other_questions("x", [searched(each) for each in others]) is None  # no cluster has two questions
+    assert in_other_questions("x", [Searched.of(each) for each in others]) is None  # no cluster has two questions
 
 
 def test_words_that_stand_in_every_question_are_expected_by_chance() -> None:
@@ -169,7 +180,7 @@ def test_words_that_stand_in_every_question_are_expected_by_chance() -> None:
 def test_short_answers_numbers_and_choices_are_not_looked_for(
     answer: str, is_free: bool, looked_for: tuple[str, ...]
 ) -> None:
-    assert searched(asked("a", subject="A", answers=(answer,), is_free=is_free)).answers == looked_for
+    assert Searched.of(asked("a", subject="A", answers=(answer,), is_free=is_free)).answers == looked_for
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import mmlongbench as mm
 from mmlongbench.corpus.retrieval.dense import ModelError, Reranker, SentenceEncoder
 from mmlongbench.draws import Draws
 from mmlongbench.shortcuts.answerable import DETECTORS, measure_answerable, shown_in, shown_of
-from mmlongbench.shortcuts.depths import UNEVEN, Depths, measure_depths
+from mmlongbench.shortcuts.counted import UNEVEN, Depths
 from mmlongbench.shortcuts.difficulty import (
     MAX_QUESTIONS,
     Difficulties,
@@ -30,15 +30,26 @@ from mmlongbench.shortcuts.difficulty import (
     enough,
     searches_of,
 )
-from mmlongbench.shortcuts.encoding import QUANTISATION, TAGS, of_tables, of_tags
-from mmlongbench.shortcuts.features import META, NEIGHBOURS, ImageFacts, of_neighbours, table, written
-from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.golds import Group, find_golds
-from mmlongbench.shortcuts.measured import uniforms
-from mmlongbench.shortcuts.offers import LABEL, of_labels, of_offers
+from mmlongbench.shortcuts.findings import Finding, uniforms
+from mmlongbench.shortcuts.image_features import META, QUANTISATION, TAGS, ImageFacts, of_tables, of_tags
+from mmlongbench.shortcuts.learners import Group, find_golds
+from mmlongbench.shortcuts.probes import measure_depths
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
-from mmlongbench.shortcuts.titles import CHAIN, PART, of_chain, of_parts, titles_of
-from mmlongbench.shortcuts.vectors import of_named
+from mmlongbench.shortcuts.text_features import (
+    CHAIN,
+    LABEL,
+    NEIGHBOURS,
+    PART,
+    of_chain,
+    of_labels,
+    of_named,
+    of_neighbours,
+    of_offers,
+    of_parts,
+    table,
+    titles_of,
+    written,
+)
 from mmlongbench.task.builder import Choices
 
 WORDS = ("barley", "copper", "drift", "ember", "flint", "gravel", "harbour", "iris", "juniper", "kelp", "larch", "moss")
@@ -499,10 +510,11 @@ class Letters(SentenceEncoder):
 
 
 def test_a_search_by_meaning_has_lines_of_its_own(tmp_path: Path) -> None:
-    by_letters = Search(Reranker(Letters(), tmp_path), "letters")
+    reranker = Reranker(Letters(), tmp_path)
+    by_letters = Search(reranker, "letters")
     context = asked("a", "zzz?", unit("gold", "Zürich, zoo, zz"), unit("padding", "other"), unit("padding", "more"))
     words, meaning = difficulties(context, searches=(Search(), by_letters))
-    by_letters.close()
+    reranker.close()
     assert (words.search, words.found, words.median_rank) == ("BM25", 0, 3)
     assert (meaning.search, meaning.found, meaning.median_rank, meaning.units) == ("letters", 1, 1, 3)
 

@@ -7,12 +7,10 @@ import pytest
 from asked_questions import golds, judged
 
 from mmlongbench.draws import Draws
-from mmlongbench.shortcuts.features import NAME, of_name
-from mmlongbench.shortcuts.golds import Group, find_golds
-from mmlongbench.shortcuts.guesses import guess_answers
-from mmlongbench.shortcuts.measured import PERMUTATIONS, Floats, Measured, uniforms
-from mmlongbench.shortcuts.priors import format_prior, free_prior, offered_prior
-from mmlongbench.shortcuts.verdicts import judge
+from mmlongbench.shortcuts.findings import PERMUTATIONS, Measured, judge, uniforms
+from mmlongbench.shortcuts.image_features import NAME, of_name
+from mmlongbench.shortcuts.learners import Group, find_golds, free_prior, guess_answers, offered_prior
+from mmlongbench.statistics import Floats
 
 UNITS = 20
 FEATURES = ("bytes", "width", "place")
@@ -229,11 +227,11 @@ def test_a_place_that_is_right_too_often_is_a_leak_and_a_balanced_one_is_not() -
     biased, balanced = offered_prior(ids, ids, often), offered_prior(ids, ids, [(n % 4, 4) for n in range(800)])
     assert biased is not None
     assert balanced is not None
-    found = judge([("biased", "file", biased), ("balanced", "file", balanced)])
-    assert [each.verdict for each in found.findings] == ["leak", "clean"]
-    assert found.findings[0].chance == 0.25
-    assert found.p is not None
-    assert found.p <= 0.001
+    findings, p = judge([("biased", "file", biased), ("balanced", "file", balanced)])
+    assert [each.verdict for each in findings] == ["leak", "clean"]
+    assert findings[0].chance == 0.25
+    assert p is not None
+    assert p <= 0.001
 
 
 def frequent(every: int) -> list[str]:
@@ -276,7 +274,7 @@ def test_a_p_value_of_few_questions_is_at_least_the_exact_one(equal: int, n: int
 def test_an_answer_that_is_frequent_among_those_of_its_format_is_a_leak(share: float) -> None:
     kept = uniforms(160, "format")
     answers = ["2" if kept[number] < share else f"x{number}" for number in range(0, 160, 8)] * 4
-    finding = judged(format_prior(numbered(160)[::8] * 4, numbered(80), answers, ["Integer"] * 80))
+    finding = judged(free_prior(numbered(160)[::8] * 4, numbered(80), answers, ["Integer"] * 80))
     assert finding.verdict == "leak"
     assert "of the format Integer" in finding.evidence
 
@@ -284,21 +282,23 @@ def test_an_answer_that_is_frequent_among_those_of_its_format_is_a_leak(share: f
 def test_answers_that_are_rare_in_their_format_are_no_leak() -> None:
     formats = ["Integer" if number % 2 else "String" for number in range(200)]
     answers = [str(int(40 * each)) for each in uniforms(200, "rare")]
-    assert judged(format_prior(numbered(200), numbered(200), answers, formats)).verdict != "leak"
+    assert judged(free_prior(numbered(200), numbered(200), answers, formats)).verdict != "leak"
 
 
 def test_an_answer_whose_format_no_other_subject_has_is_not_guessed() -> None:
     clusters = ["one"] * 20 + numbered(60)[20:]
     answers = ["1"] * 20 + [f"x{number}" for number in range(40)]  # `1` is the first of all answers in order
-    measured = format_prior(numbered(60), clusters, answers, ["Integer"] * 20 + ["String"] * 40)
+    measured = free_prior(numbered(60), clusters, answers, ["Integer"] * 20 + ["String"] * 40)
     assert measured is not None
     assert measured.scores[:20].sum() == 0
 
 
 def test_a_null_of_one_value_takes_no_difference_of_rounding_for_a_leak() -> None:
     ids, scores, null = tuple(numbered(20)), np.full(20, 0.1), np.full(PERMUTATIONS, 0.1)
-    found = judge([("set", "file", Measured("kind", "measure", ids, ids, scores + 1e-16, null, "e", chance=0.0))])
-    assert found.p == found.findings[0].p == 1.0
+    (finding,), p = judge(
+        [("set", "file", Measured("kind", "measure", ids, ids, scores + 1e-16, null, "e", chance=0.0))]
+    )
+    assert p == finding.p == 1.0
 
 
 def test_a_p_value_counts_the_score_itself_among_the_draws() -> None:
@@ -315,7 +315,7 @@ def test_a_short_file_that_is_undecided_is_not_hidden_by_a_long_one_that_is_clea
         return "set", f"file_{length}", Measured(*kind, chance=0.5, length=length)
 
     clean, undecided = measured(4_000, 2_030, 8192), measured(16, 9, 32_768)
-    alone = [judge([each]).findings[0].verdict for each in (clean, undecided)]
-    (together,) = judge([clean, undecided]).findings
+    alone = [judge([each])[0][0].verdict for each in (clean, undecided)]
+    (together,) = judge([clean, undecided])[0]
     assert alone == ["clean", "undecided"]
     assert (together.verdict, together.length) == ("undecided", 32_768)

@@ -88,9 +88,9 @@ def test_predictions_with_one_name_have_scores_and_curves_of_their_own(finished:
         written(tmp_path / name / "m.jsonl", SAID | {"prediction": said}) for name, said in (("a", "hard"), ("b", "no"))
     ]
     asked = viewer(finished, "--predictions", paths[0], "--predictions", paths[1])
-    row = next(each for each in asked.get("/data/dataset/0/rows").json()["rows"] if each["url"] == f"/example/{FILE}/1")
+    row = asked.get("/data/rows-0.json").json()[0]
     assert row["scores"] == [1.0, 0.0]
-    curves = unescape(asked.get("/report").text)
+    curves = unescape(asked.get("/report.html").text)
     assert {said.partition(",")[0] for said in re.findall(r'aria-label="(m[^"]*, 1K[^"]*)"', curves)} == {"m", "m (2)"}
 
 
@@ -103,7 +103,7 @@ def test_scores_belong_to_predictions_with_just_their_name_and_are_refused_if_tw
     assert ran.code == 2
     assert "scores of m, and 2 of the predictions have this name" in ran.err
     asked = viewer(finished, "--predictions", other, "--predictions", a, "--scores", scores)
-    row = next(each for each in asked.get("/data/dataset/0/rows").json()["rows"] if each["url"] == f"/example/{FILE}/1")
+    row = asked.get("/data/rows-0.json").json()[0]
     assert row["scores"] == [1.0, 0.0], "m.v2 is scored here, and m has the scores that were given"
 
 
@@ -117,7 +117,7 @@ def asked(tiles: Path, scores: Path) -> TestClient:
 
 def points(asked: TestClient) -> dict[str, tuple[str, dict[str, str]]]:
     """The addresses of points with their queries, by what is said about them."""
-    parts = asked.get("/report").text.split('<a class="go" href="')[1:]
+    parts = asked.get("/report.html").text.split('<a class="go" href="')[1:]
     found = {part.split('aria-label="')[1].split('"')[0]: part.split('"')[0] for part in parts}
     split = {unescape(said): unescape(address).partition("#") for said, address in found.items()}
     return {said: (path, dict(parse_qsl(query))) for said, (path, _, query) in split.items()}
@@ -125,11 +125,9 @@ def points(asked: TestClient) -> dict[str, tuple[str, dict[str, str]]]:
 
 def test_a_point_leads_to_its_examples_the_worst_first(asked: TestClient) -> None:
     found = points(asked)
-    assert {path for path, _ in found.values()} == {"/dataset/0"}
+    assert {path for path, _ in found.values()} == {"dataset-0.html"}
     query = next(query for said, (_, query) in found.items() if said.startswith("two, 0.4: 0.0"))
     assert (query["placement"], query["sort"], query["model"]) == ("~0.4", "score", "two")
-    rows = asked.get("/data/dataset/0/rows", params=query).json()["rows"]
-    assert {(row["placement"], tuple(row["scores"])) for row in rows} == {("depth 0.4", (1.0, 0.0))}
     said, (_, query) = next(each for each in found.items() if each[0].startswith("one, 1K: 100.0"))
     assert "6 examples" in said
     assert query["length"] == "1K"
@@ -139,55 +137,21 @@ def test_without_scores_there_is_no_report_and_scores_that_cannot_be_compared_ar
     tiles: Path, tmp_path: Path
 ) -> None:
     without = viewer(tiles)
-    assert without.get("/report").status_code == 404
-    assert "/report" not in without.get("/").text
+    assert without.get("/report.html").status_code == 404
+    assert "report.html" not in without.get("/").text
     ran = static(tiles, tmp_path / "site", "--scores", written(tmp_path / "bad.jsonl", {}))
     assert ran.code == 2
     assert "bad.jsonl" in ran.err
-
-
-DEPTHS = (0.04, 0.05, 0.15, 0.2, 0.25, 0.35, 0.4, 0.45, 0.5, 0.55, 0.65, 0.75, 0.95)
-
-
-def test_a_point_of_rounded_depths_leads_to_all_its_examples_the_worst_of_its_model_first(
-    tiles: Path, tmp_path: Path
-) -> None:
-    """There is one example at each of more depths than a report shows; each model has other examples wrong."""
-    release = linked(tiles, tmp_path / "release")
-    path = release / "mmlb_data/tiles/headed_K1.jsonl"
-    record = json.loads(path.read_text("utf-8").splitlines()[0])
-    written(path, *({**record, "id": f"at_{depth}", "depth": depth} for depth in DEPTHS))
-    about = {"metric": "sub_em", "is_own": True, "file": "tiles/headed_K1.jsonl", "dataset": "headed", "length": 1024}
-    lines = [
-        {**about, "model": model, "id": f"at_{depth}", "depth": depth, "status": "scored"}
-        | {"score": float((at % 2 == 0) == (model == "even"))}
-        for at, depth in enumerate(DEPTHS)
-        for model in ("even", "odd")
-    ]
-    asked = viewer(release, "--scores", written(tmp_path / "scores.jsonl", *lines))
-    found = points(asked)
-    placed = {said: each for said, each in found.items() if "placement" in each[1]}
-    assert len(placed) == 2 * len({round(10 * depth) for depth in DEPTHS})
-    for said, (path_, query) in placed.items():
-        rows = asked.get(f"/data{path_}/rows", params=query).json()["rows"]
-        assert f", {len(rows)} example" in said, (said, [row["placement"] for row in rows])
-    whole = {said: each for said, each in found.items() if said not in placed}
-    assert {said.partition(",")[0] for said in whole} == {"even", "odd"}
-    for said, (path_, query) in whole.items():
-        rows = asked.get(f"/data{path_}/rows", params=query).json()["rows"]
-        given = [row["scores"][said.startswith("odd")] for row in rows]
-        assert given == sorted(given)
-        assert set(given) == {0.0, 1.0}
 
 
 @pytest.mark.rare
 def test_a_server_does_not_load_what_computes_curves(scores: Path) -> None:
     """Pandas would take two thirds of the memory that a server may have."""
     script = (
-        "import sys, pathlib, mmlongbench.web.viewer.app\n"
-        "from mmlongbench.web.viewer.curves import read_curves\n"
+        "import sys, pathlib, mmlongbench.web.viewer.serve\n"
+        "from mmlongbench.web.viewer.pages import curves_of_scores\n"
         "if __name__ == '__main__':\n"
-        "    assert read_curves([pathlib.Path(sys.argv[1])]).figures\n"
+        "    assert curves_of_scores([pathlib.Path(sys.argv[1])])['figures']\n"
         "    assert 'pandas' not in sys.modules\n"
     )
     words = [sys.executable, "-c", script, str(scores / "one.jsonl")]

@@ -1,17 +1,17 @@
 """Every page in a real browser: its keys, its list, no error and no request elsewhere, and nothing that axe finds."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 import pytest
 from once import linked
 from reviewed import suspect_lines
 from score_lines import line, write
 from tiny import command
-from viewing import served, static, viewer
+from viewing import served, static
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.rare
 EVIL = "\"'><img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 HEADED = "tiles/headed_K1.jsonl"
-K2 = "/example/documentQA/mmlongdoc_K2.jsonl/1"
+K2 = "/example-1-1.html"
 READY = "body[data-ready]"
 SHOWN = "#list article:not(.waits)"
 Change = Callable[[list[Any]], list[Any]]
@@ -135,20 +135,20 @@ def test_keys_that_lead_to_other_examples_and_lengths(seen: "Seen") -> None:
     page.keyboard.press("m")
     unit = page.inner_text("#here").split("·")[-1]
     page.keyboard.press("L")
-    page.wait_for_url("**/mmlongdoc_K1.jsonl/1**")
+    page.wait_for_url("**/example-0-1.html**")
     page.wait_for_selector(READY)
     assert page.inner_text("#here").split("·")[-1] == unit, "the same unit"
     page.keyboard.press("l")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/1**")
+    page.wait_for_url("**/example-1-1.html**")
     page.wait_for_selector(READY)
     page.keyboard.press("n")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/2")
+    page.wait_for_url("**/example-1-2.html")
     page.wait_for_selector(READY)
     page.keyboard.press("p")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/1")
+    page.wait_for_url("**/example-1-1.html")
     page.wait_for_selector(READY)
     page.keyboard.press("w")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/3")
+    page.wait_for_url("**/example-1-3.html")
 
 
 def test_the_ruler_leads_to_units_and_follows_a_model(seen: "Seen") -> None:
@@ -181,7 +181,7 @@ def test_the_ruler_leads_to_units_and_follows_a_model(seen: "Seen") -> None:
 
 
 def test_the_table_filters_as_one_types_and_its_address_keeps_it(seen: "Seen") -> None:
-    page = seen.open("/dataset/0", "#examples tbody tr")
+    page = seen.open("/dataset-0.html", "#examples tbody tr")
     page.keyboard.press("/")
     page.keyboard.type("petals")
     page.wait_for_selector("#count:has-text('2 examples')")
@@ -202,7 +202,7 @@ def test_the_table_filters_as_one_types_and_its_address_keeps_it(seen: "Seen") -
 
 
 def test_a_link_that_is_sent_shows_the_same_table_unit_and_model(seen: "Seen") -> None:
-    page = seen.open("/dataset/0#length=2K&sort=-tokens", "#examples tbody tr")
+    page = seen.open("/dataset-0.html#length=2K&sort=-tokens", "#examples tbody tr")
     page.click("#examples tbody a >> nth=0")
     page.wait_for_selector(READY)
     page.keyboard.press("m")
@@ -217,7 +217,7 @@ def test_a_link_that_is_sent_shows_the_same_table_unit_and_model(seen: "Seen") -
     page.wait_for_selector("svg .window", state="attached")
     assert page.inner_text("#here") == shown
     page.keyboard.press("L")
-    page.wait_for_url("**/mmlongdoc_K1.jsonl/**")
+    page.wait_for_url("**/example-0-*.html**")
     page.wait_for_selector("svg .window", state="attached")
     assert "evidence" in page.inner_text("#here")
     page.keyboard.press("n")
@@ -225,7 +225,7 @@ def test_a_link_that_is_sent_shows_the_same_table_unit_and_model(seen: "Seen") -
     page.wait_for_selector("svg .window", state="attached")
     page.click("#table")
     page.wait_for_selector("th[aria-sort=descending]")
-    assert page.url.endswith("/dataset/0#length=2K&sort=-tokens")
+    assert page.url.endswith("/dataset-0.html#length=2K&sort=-tokens")
     assert page.input_value("#length") == "2K"
     head = page.locator("th", has_text="fill").bounding_box()
     assert head is not None
@@ -236,7 +236,7 @@ def test_a_link_that_is_sent_shows_the_same_table_unit_and_model(seen: "Seen") -
 def test_a_unit_that_stands_twice_is_found_where_it_was(page: "Page", changed: Callable[[Change], Path]) -> None:
     release = changed(lambda records: [records[0] | {"units": records[0]["units"] * 3}])
     with served(release) as own:
-        page.goto(f"{own}/example/{HEADED}/1")
+        page.goto(f"{own}/example-0-1.html")
         page.wait_for_selector(READY)
         page.focus("#ruler")
         page.keyboard.press("End")
@@ -257,7 +257,7 @@ def test_heads_say_by_what_a_table_is_sorted_and_each_model_has_its_own(
     found = [{**each, "model": "other", "score": 1.0 - each["score"]} for each in lines]
     other.write_text("".join(json.dumps(each) + "\n" for each in found), "utf-8")
     with served(finished, "--scores", predictions, "--scores", other) as own:
-        page.goto(f"{own}/dataset/0")
+        page.goto(f"{own}/dataset-0.html")
         page.wait_for_selector("#order:has-text('in the order of the files')")
         for press, said in ((1, "other, ascending"), (2, "other, descending")):
             page.click("th [data-model=other]")
@@ -296,7 +296,7 @@ def test_a_long_list_has_few_elements_however_far_one_goes(page: "Page", changed
     release = changed(lambda records: [records[0] | {"units": [*records[0]["units"] * 60, *texts]}])
     with served(release) as own:
         page.set_viewport_size({"width": 1000, "height": 700})
-        page.goto(f"{own}/example/{HEADED}/1")
+        page.goto(f"{own}/example-0-1.html")
         page.wait_for_selector(SHOWN)
         most = 0
         for token in (0, 0.2, 0.4, 0.6, 0.8, 1):
@@ -318,8 +318,8 @@ def test_markup_of_data_runs_nothing(page: "Page", changed: Callable[[Change], P
     assert static(release, site, "--limit", 1).code == 0
     with served(release) as own:
         for address, ready in (
-            (f"{own}/dataset/0", "#examples tbody tr"),
-            (f"{own}/example/{HEADED}/1", SHOWN),
+            (f"{own}/dataset-0.html", "#examples tbody tr"),
+            (f"{own}/example-0-1.html", SHOWN),
             ((site / "example-0-1.html").as_uri(), SHOWN),
             ((site / "dataset-0.html").as_uri(), "#examples tbody tr"),
         ):
@@ -333,7 +333,7 @@ def test_texts_that_cannot_be_broken_do_not_widen_the_page(page: "Page", changed
     heap = "z" + "\u0335\u0321\u0489" * 300
     with served(changed(lambda records: [records[0] | {"id": heap, "answer": [heap], "tile": heap}])) as own:
         page.set_viewport_size({"width": 320, "height": 700})
-        page.goto(f"{own}/example/{HEADED}/1")
+        page.goto(f"{own}/example-0-1.html")
         page.wait_for_selector(SHOWN)
         assert page.evaluate("document.documentElement.scrollWidth") == 320
 
@@ -344,7 +344,7 @@ def test_heads_of_the_release_are_not_broken_into_letters_and_a_raw_line_has_an_
     page.set_viewport_size({"width": 320, "height": 700})
     page.goto(address)
     assert page.evaluate("document.querySelector('table.cells thead').offsetHeight") < 120
-    page.goto(f"{address}/rejects#line-2")
+    page.goto(f"{address}/rejects.html#line-2")
     assert page.locator("#line-2").is_visible()
     assert not page.locator("#line-1").is_visible()
 
@@ -393,12 +393,12 @@ def test_a_site_opens_from_disk_without_a_network(
 
 PAGES = {
     "/": "table.cells",
-    "/rejects": "main",
-    "/dataset/0": "#examples tbody tr",
-    "/dataset/0#facet=document type: Tree&length=1K": "#examples tbody tr",
-    "/review": "table.cells",
-    "/review/1": ".sheet",
-    "/report": ".curves a.go",
+    "/rejects.html": "main",
+    "/dataset-0.html": "#examples tbody tr",
+    "/dataset-0.html#facet=document type: Tree&length=1K": "#examples tbody tr",
+    "/review.html": "table.cells",
+    "/review-1.html": ".sheet",
+    "/report.html": ".curves a.go",
     K2: SHOWN,
 }
 
@@ -426,23 +426,23 @@ def test_pages_fit_a_narrow_screen_and_axe_finds_nothing(chromium: "Browser", ad
 
 
 def test_keys_of_a_review(seen: "Seen") -> None:
-    page = seen.open("/review", "table.cells")
+    page = seen.open("/review.html", "table.cells")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/review/1")
+    page.wait_for_url("**/review-1.html")
     page.keyboard.press("j")
     page.keyboard.press("j")
     assert "Page 3: proposed" in page.evaluate("document.activeElement.textContent")
     page.keyboard.press("k")
     assert "Page 2: claimed" in page.evaluate("document.activeElement.textContent")
     page.keyboard.press("n")
-    page.wait_for_url("**/review/2")
+    page.wait_for_url("**/review-2.html")
     page.keyboard.press("p")
-    page.wait_for_url("**/review/1")
+    page.wait_for_url("**/review-1.html")
 
 
 def test_points_of_the_report_lead_to_their_examples(seen: "Seen") -> None:
-    page = seen.open("/report", ".curves a.go")
+    page = seen.open("/report.html", ".curves a.go")
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("model, 1K: ")
     page.keyboard.press("Enter")
@@ -458,23 +458,42 @@ def test_points_of_the_report_lead_to_their_examples(seen: "Seen") -> None:
     assert 0 < some < page.locator("#examples tbody tr").count()
 
 
-def test_points_lead_to_the_same_examples_in_a_site_of_files(
-    page: "Page", tiles: Path, scores: Path, tmp_path: Path
+DEPTHS = (0.04, 0.05, 0.15, 0.2, 0.25, 0.35, 0.4, 0.45, 0.5, 0.55, 0.65, 0.75, 0.95)
+
+
+def test_a_point_leads_to_all_its_examples_the_worst_of_its_model_first(
+    page: "Page", tiles: Path, tmp_path: Path
 ) -> None:
-    assert static(tiles, tmp_path / "site", "--scores", scores, "--limit", 1).code == 0
-    asked = viewer(tiles, "--scores", scores)
+    """There is one example at each of more depths than a report shows; each model has other examples wrong."""
+    release = linked(tiles, tmp_path / "release")
+    path = release / "mmlb_data" / HEADED
+    record = json.loads(path.read_text("utf-8").splitlines()[0])
+    records = [{**record, "id": f"at_{depth}", "depth": depth} for depth in DEPTHS]
+    path.write_text("".join(json.dumps(each) + "\n" for each in records), "utf-8")
+    about = {"metric": "sub_em", "is_own": True, "file": HEADED, "dataset": "headed", "length": 1024}
+    scores = [
+        {**about, "model": model, "id": f"at_{depth}", "depth": depth, "status": "scored"}
+        | {"score": float((at % 2 == 0) == (model == "even"))}
+        for at, depth in enumerate(DEPTHS)
+        for model in ("even", "odd")
+    ]
+    (tmp_path / "scores.jsonl").write_text("".join(json.dumps(each) + "\n" for each in scores), "utf-8")
+    assert static(release, tmp_path / "site", "--scores", tmp_path / "scores.jsonl", "--limit", 1).code == 0
     page.goto((tmp_path / "site/report.html").as_uri())
     read = "each => [each.getAttribute('aria-label'), each.getAttribute('href').split('#')[1]]"
-    found = page.evaluate(f"[...document.querySelectorAll('a.go')].map({read})")
-    assert len(found) >= 8
+    points = page.evaluate(f"[...document.querySelectorAll('a.go')].map({read})")
+    assert len({said for said, query in points if "placement=" in query}) == 2 * len({round(10 * at) for at in DEPTHS})
     page.goto((tmp_path / "site/dataset-0.html").as_uri())
-    for said, query in found:
-        wanted = asked.get("/data/dataset/0/rows", params=dict(parse_qsl(query))).json()
+    for said, query in points:
+        model, number = said.partition(",")[0], re.search(r"(\d+) examples?", said)
+        assert number
         page.evaluate("hash => { location.hash = hash; }", query)
-        page.wait_for_selector(f"#model:has-text('by {said.partition(',')[0]} ×')")
-        ids = "[...document.querySelectorAll('#examples tbody th')].map(each => each.textContent)"
-        same = f"ids => JSON.stringify({ids}) === JSON.stringify(ids)"
-        page.wait_for_function(same, arg=[row["id"] for row in wanted["rows"]])
+        page.wait_for_selector(f"#model:has-text('by {model} ×')")
+        page.wait_for_selector(f"#count:text-is('{number[1]} example{'' if number[1] == '1' else 's'}')")
+        cells = f"#examples tbody td[data-name={model}]"
+        given = [float(each) for each in page.locator(cells).all_inner_texts()]
+        assert given == sorted(given)
+        assert len(given) == int(number[1])
 
 
 # Pages that commands write.

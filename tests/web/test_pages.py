@@ -1,10 +1,8 @@
 """The pages that commands write: what they show of numbers and data, and that nothing from data is markup."""
 
-import gc
 import json
 import re
 import shutil
-import warnings
 from collections.abc import Iterator
 from html import unescape
 from itertools import pairwise
@@ -24,20 +22,19 @@ from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import find_example
 from mmlongbench.release.shown_example import ShownExample, shown_example
 from mmlongbench.scoring.report.grids import Counts, Estimate, Grid, Row
-from mmlongbench.shortcuts.audit import ShortcutAudit
-from mmlongbench.shortcuts.contexts.results import BlindCounts, BlindQuestion, ContextAudit, ContextRow, NeedVerdict
+from mmlongbench.shortcuts.audit import SeenQuestion, SeenUnit, ShortcutAudit
+from mmlongbench.shortcuts.blind import BlindCounts, BlindQuestion
+from mmlongbench.shortcuts.contexts import ContextAudit, ContextRow, NeedVerdict
 from mmlongbench.shortcuts.difficulty import Difficulty
 from mmlongbench.shortcuts.findings import Finding, Verdict
-from mmlongbench.shortcuts.to_look_at import SeenQuestion, SeenUnit
+from mmlongbench.table import Cell, Table, Value, text_of
 from mmlongbench.web import shortcuts_page
 from mmlongbench.web.audit_page import audit_page
 from mmlongbench.web.charts import COLOURS, look_of
-from mmlongbench.web.contexts_page import contexts_page
-from mmlongbench.web.grids import beside, heat_maps
 from mmlongbench.web.kit import Section, asset, environment, render, write_page
+from mmlongbench.web.report_page import grid_table, heat_maps
+from mmlongbench.web.shortcuts_page import contexts_page
 from mmlongbench.web.show_page import MAX_EMBEDDED, segments, show_page
-from mmlongbench.web.tables import DASH, Cell
-from mmlongbench.web.viewer.pictures import whole_file
 
 EVIL = "\"'><img src=x onerror=\"document.title='run'\"></style><script>document.title='run'</script>&{{ 7 * 7 }}"
 OUTSIDE = re.compile(r"https?://|src=[\"'](?!data:)|@import|url\(")
@@ -67,14 +64,16 @@ def test_every_template_is_compiled_and_a_name_that_is_not_given_is_an_error() -
         '<p title="{{ evil }}">{{ evil }}</p>',
         '{% from "parts.html" import contents, heading, notes %}'
         '{{ contents(sections) }}{{ heading(evil, evil, "s", 0) }}{{ notes([evil]) }}',
-        '{% from "tables.html" import cells, number, sortable %}{{ cells(row) }}{{ number(evil, evil) }}'
-        "{% call sortable([(evil, true)]) %}{{ evil }}{% endcall %}",
+        '{% from "tables.html" import table %}{{ table(value, evil, is_sorted=true) }}',
+        '{% from "cells.html" import few, link, meter, verdict %}{{ link(evil, evil, true, evil) }}{{ few(evil) }}'
+        "{{ verdict(evil, evil, evil, evil) }}{{ meter(1, evil) }}",
         '{% from "charts.html" import legend %}{{ legend([(evil, look)]) }}',
     ],
 )
 def test_hostile_values_are_text_wherever_they_are_shown(source: str) -> None:
-    row = [Cell(EVIL, EVIL, EVIL, EVIL, (EVIL,), EVIL), Cell(EVIL, look=EVIL, key=EVIL)]
-    given = {"evil": EVIL, "row": row, "look": look_of(0), "sections": [Section("s", EVIL, [(EVIL, EVIL)])]}
+    row: list[Value] = [Cell(EVIL, (EVIL,), EVIL, EVIL, EVIL, EVIL), EVIL, Cell(EVIL, look=EVIL, key=EVIL), 1]
+    value = Table((EVIL, "", EVIL, "n"), [row, (Cell(EVIL, (EVIL,)),), (EVIL,)], EVIL, (EVIL,), "ll")
+    given = {"evil": EVIL, "value": value, "look": look_of(0), "sections": [Section("s", EVIL, [(EVIL, EVIL)])]}
     text = environment().from_string(source).render(**given)
     assert text.count("&lt;script&gt;") == text.count("{{ 7 * 7 }}") >= 1
     assert "<script" not in text
@@ -100,16 +99,6 @@ def test_what_utf_8_cannot_hold_is_an_escape_and_a_page_that_fails_half_way_leav
     assert (tmp_path / "page.html").read_bytes() == b"<p>\\ud800\xc3\xa9</p>"
 
 
-def test_an_image_that_a_browser_no_longer_waits_for_stays_not_open(finished: Path) -> None:
-    root = finished / "mmlb_image"
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        sent = whole_file(root, next(root.rglob("*.jpg")).relative_to(root).as_posix())
-        del sent
-        gc.collect()
-    assert [str(each.message) for each in said] == []
-
-
 # Grids.
 
 FOUND = {
@@ -123,33 +112,32 @@ ROW = Row("docs", "DocVQA", "em")
 
 def test_cells_show_scores_intervals_ranks_and_what_is_missing() -> None:
     grid = Grid("a", (ROW,), (*FOUND, "mean"), {("m", ROW, column): found for column, found in FOUND.items()})
-    (group,) = beside(grid, ["m", "other"]).groups
-    assert (group.name, group.about) == ("docs", "DocVQA, em")
-    (shown,) = group.lines
+    head, (name, *cells) = grid_table(grid, ["m", "other"]).rows
+    assert head == (Cell("docs", ["DocVQA, em"]),)
     title = "1,200 examples of 7 clusters, 0 absent, 0 failed"
-    assert shown.name == "m"
-    assert shown.cells == [
-        Cell("50.0", "0.500", "40.0–60.0", title),
-        Cell("25.0", "0.250", "–", "10 examples of 3 clusters, 1 absent, 2 failed", ["1 absent", "2 failed"]),
-        Cell("N/A", missing=["4 skipped"], look="na m"),
-        Cell("–", missing=["3 failed"], look="na m"),
-        DASH,
+    assert name == "m"
+    few = "10 examples of 3 clusters, 1 absent, 2 failed"
+    assert cells == [
+        Cell("50.0", ["40.0–60.0"], title, ramp="0.500"),
+        Cell("25.0", ["–", "1 absent", "2 failed"], few, ramp="0.250", look="m"),
+        Cell("N/A", ["4 skipped"], look="na m"),
+        Cell("–", ["3 failed"], look="na m"),
+        Cell("–", look="na"),
     ]
-    (group,) = beside(grid, ["m"], are_scores=False).groups
-    assert group.lines[0].cells[0] == Cell("0.500", title=title), "no scores: no colour and no interval"
     ranked = Grid("a", (ROW,), ("8K",), {("m", ROW, "8K"): FOUND["8K"]}, ranks={("m", ROW, "8K"): 2.5})
-    (group,) = beside(ranked, ["m"]).groups
-    assert group.lines[0].cells[0].rank == "2.5"
+    _, (_, cell) = grid_table(ranked, ["m"]).rows
+    assert cell == Cell("50.0", ["40.0–60.0", "#2.5"], title, ramp="0.500")
 
 
 def test_heat_maps_have_a_table_a_model_on_one_ramp_that_is_not_too_narrow() -> None:
     cells = {(model, ROW, "8K"): Estimate(mean, counts=Counts(4)) for model, mean in (("m", 0.51), ("n", 0.55))}
-    maps = heat_maps(Grid("a", (ROW,), ("8K",), cells), ["m", "n", "without"])
-    assert [maps.ramp.low, maps.ramp.high] == pytest.approx([0.35, 0.55])
-    assert [(table.name, table.columns) for table in maps.tables] == [("m", ("8K", "n")), ("n", ("8K", "n"))]
-    (group,) = maps.tables[1].groups
-    assert (group.about, [cell.text for cell in group.lines[0].cells]) == ("DocVQA, em", ["55.0", "4"])
-    assert [cell.ramp for cell in group.lines[0].cells] == ["1.000", ""]
+    ramp, tables = heat_maps(Grid("a", (ROW,), ("8K",), cells), ["m", "n", "without"])
+    assert [ramp.low, ramp.high] == pytest.approx([0.35, 0.55])
+    assert [(table.title, table.columns) for table in tables] == [("m", ("", "8K", "n")), ("n", ("", "8K", "n"))]
+    (head, (name, score, count)) = tables[1].rows
+    assert (head, name, text_of(count)) == (("DocVQA, em",), "docs", "4")
+    assert isinstance(score, Cell)
+    assert (score.text, score.ramp) == ("55.0", "1.000")
 
 
 # The audit.
@@ -185,7 +173,7 @@ def test_the_page_of_an_audit_says_what_was_found_and_nothing_from_data_is_marku
     assert "<p>a note " in text
     assert headings(text) == ["problems", "files", "models", "costliest"]
     assert re.findall(r'<a href="#(\w+)">', text) == headings(text)
-    assert '<td class="over" data-key="9000.0">9.0K (2% over)</td>' in text
+    assert '<td class=" over" data-key="9000.0">9.0K (2% over)</td>' in text
     without = "".join(audit_page("Audit", [], (), ()))
     assert "<p>no problems</p>" in without
     assert headings(without) == ["files"]

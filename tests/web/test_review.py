@@ -1,40 +1,40 @@
 """Reviews: the pages of a document stand beside the claimed answer, and nothing is written."""
 
+import re
 from pathlib import Path
 
 import pytest
 from reviewed import question_folder, suspect_lines
 from tiny import command
-from viewing import HOST, viewer
+from viewing import viewer
 
 
 def test_the_page_stands_beside_the_claimed_answer(finished: Path, tmp_path: Path) -> None:
     client = viewer(finished, "--suspects", suspect_lines(tmp_path))
-    assert "Review of 3 suspects" in client.get("/review").text
-    first, second, third = (client.get(f"/review/{number}").text for number in (1, 2, 3))
+    assert "Review of 3 suspects" in client.get("/review.html").text
+    first, second, third = (client.get(f"/review-{number}.html").text for number in (1, 2, 3))
     for part in ("What is its bark?", "Page 2: claimed", "Page 3: proposed"):
         assert part in first, part
-    assert 'href="/example/documentQA/mmlongdoc_K1.jsonl/2"' in first
+    assert 'href="example-0-2.html"' in first
     images = [part.split('"')[0] for part in first.split('<img loading="lazy" src="')[1:]]
     assert len(images) == 2
-    assert {client.get(image).headers["content-type"] for image in images} == {"image/jpeg"}
+    assert {client.get(f"/{image}").headers["content-type"] for image in images} == {"image/jpeg"}
     assert "Which two colours?" in second
     assert "No context of the release that was looked at shows this page" in third
-    assert client.get("/review/4").status_code == 404
+    assert client.get("/review-4.html").status_code == 404
 
 
 def test_the_row_of_a_suspect_stands_beside_what_is_proposed(finished: Path, tmp_path: Path) -> None:
-    text = viewer(finished, "--suspects", suspect_lines(tmp_path)).get("/review/1").text
-    row = text.partition('<th scope="row" class="t">evidence_pages</th>')[2].partition("</tr>")[0]
-    assert 'data-name="value">[2]</td>' in row
-    assert 'data-name="proposed">[3]</td>' in row
+    text = viewer(finished, "--suspects", suspect_lines(tmp_path)).get("/review-1.html").text
+    row = text.partition('<th scope="row">evidence_pages</th>')[2].partition("</tr>")[0]
+    assert re.findall("<td[^>]*>(.*?)</td>", row) == ["[2]", "[3]"]
 
 
 def test_questions_are_shown_in_the_order_of_their_sheet(finished: Path, tmp_path: Path) -> None:
     client = viewer(finished, "--review", question_folder(tmp_path))
-    assert "Review of 2 questions" in client.get("/review").text
-    assert "What is the bark of the birch?" in client.get("/review/1").text
-    second = client.get("/review/2").text
+    assert "Review of 2 questions" in client.get("/review.html").text
+    assert "What is the bark of the birch?" in client.get("/review-1.html").text
+    second = client.get("/review-2.html").text
     assert "How tall is it?" in second
     assert "Page 2: claimed" in second
 
@@ -49,19 +49,12 @@ def test_a_page_of_a_document_is_shown_by_the_image_that_joins_it(source: Path, 
     texts = []
     for line in (said, unsaid):
         client = viewer(tmp_path / "release", "--suspects", suspect_lines(tmp_path, line))
-        texts.append(client.get("/review/4").text)
+        texts.append(client.get("/review-4.html").text)
     assert "Page 2: claimed; the image shows pages 1 to 4" in texts[0]
     assert "Page 3: proposed; the image shows pages 1 to 4" in texts[0]
     text = texts[1]
     assert "Page 2: claimed" in text, "as the record says it, by the document"
     assert text.count("; the image shows pages") == 1
-
-
-@pytest.mark.parametrize("path", ["/", "/review/1", "/data/review/0", "/data/dataset/0/rows"])
-def test_nothing_is_written(finished: Path, tmp_path: Path, path: str) -> None:
-    client = viewer(finished, "--suspects", suspect_lines(tmp_path))
-    headers = {"origin": HOST, "content-type": "application/json"}
-    assert client.post(path, content=b'{"act": "remove"}', headers=headers).status_code == 405
 
 
 @pytest.mark.parametrize(
@@ -84,4 +77,4 @@ def test_options_that_do_not_fit_are_named(
     ran = command("view", finished, *options)
     assert ran.code == 2
     assert said in ran.err
-    assert HOST not in ran.out
+    assert "http" not in ran.out

@@ -37,9 +37,9 @@ def copy(tiles: Path, tmp_path: Path) -> Path:
     return linked(tiles, tmp_path / "copy")
 
 
-def rows(client: TestClient, dataset: int = 0, **query: str) -> list[dict[str, Any]]:
-    """The rows of a table."""
-    found: list[dict[str, Any]] = client.get(f"/data/dataset/{dataset}/rows", params=query).json()["rows"]
+def rows(client: TestClient, file: int = 0) -> list[dict[str, Any]]:
+    """The rows of a file in the table of its dataset."""
+    found: list[dict[str, Any]] = client.get(f"/data/rows-{file}.json").json()
     return found
 
 
@@ -51,47 +51,39 @@ def test_the_release_page_lists_datasets_and_the_lock_and_leads_to_rejects(
 ) -> None:
     text = asked.get("/").text
     for number, name in enumerate(TASKS):
-        assert f'href="/dataset/{number}">{name}</a>' in text
+        assert f'href="dataset-{number}.html">{name}</a>' in text
     assert "lock " in text
     assert "pymupdf" in text
-    assert 'href="/rejects#r0-long-form-answer"' in documents.get("/").text
-    rejects = documents.get("/rejects").text
+    assert 'href="rejects.html#r0-long-form-answer"' in documents.get("/").text
+    rejects = documents.get("/rejects.html").text
     assert 'id="r0-long-form-answer"' in rejects
     assert "samples.json, row 6" in rejects
     assert '<p id="line-1"><a href="#line-1">Line 1</a> of <code>rejects.jsonl</code></p>' in rejects
     assert "&#34;reason&#34;: &#34;long-form-answer&#34;" in rejects
 
 
-def test_the_table_filters_sorts_and_pages(asked: TestClient, documents: TestClient) -> None:
-    every = rows(asked)
-    assert [(each["id"], each["placement"]) for each in every] == [
-        (f"tile-{tile}", f"depth {depth}") for tile in (0, 1) for depth in ("0", "0.4", "1")
+def test_the_table_of_a_dataset_has_the_rows_of_its_files_with_the_scores_of_each_model(
+    asked: TestClient, documents: TestClient
+) -> None:
+    assert 'data-files="[0, 1]"' in documents.get("/dataset-0.html").text
+    found = rows(asked)
+    assert [(each["url"], each["id"], each["placement"]) for each in found] == [
+        (f"example-0-{3 * tile + at + 1}.html", f"tile-{tile}", f"depth {depth}")
+        for tile in (0, 1)
+        for at, depth in enumerate(("0", "0.4", "1"))
     ]
-    assert [each["id"] for each in rows(asked, q="TILE-1 0.4", sort="-tokens")] == ["tile-1"]
-    assert rows(asked, q="nowhere") == []
-    by_score = [(each["placement"], each["scores"]) for each in rows(asked, sort="score")]
-    assert by_score[:2] == [("depth 0.4", [1.0, 0.0])] * 2
-    assert {tuple(scores) for _, scores in by_score[2:]} == {(1.0, 1.0)}
-    assert len(rows(asked, sort="score", model="nobody")) == 6
-    assert rows(asked, sort="__class__", page="-1", length="x" * 999) == []
-    assert len(rows(asked, placement="0.4")) == 2
-    assert rows(asked, placement="0.39") == []
-    tokens = [each["tokens"] for each in rows(documents, sort="-tokens")]
-    assert tokens == sorted(tokens, reverse=True) != sorted(tokens)
-    assert {each["length"] for each in rows(documents, length="2K")} == {"2K"}
-    barks = rows(documents, facet="document type: Bark")
-    assert 0 < len(barks) < len(rows(documents))
-    assert all("document type: Bark" in each["facets"] for each in barks)
-    assert rows(documents, facet="no: such") == []
+    assert [tuple(each["scores"]) for each in found] == [(1.0, 1.0), (1.0, 0.0), (1.0, 1.0)] * 2
+    assert {each["length"] for each in rows(documents, 1)} == {"2K"}
+    assert any("document type: Bark" in each["facets"] for each in rows(documents, 1))
 
 
 def test_an_example_has_its_question_places_neighbours_scores_and_budget(asked: TestClient) -> None:
-    text = asked.get(f"/example/{HEADED}/2").text
+    text = asked.get("/example-0-2.html").text
     for part in (
         "tile-0",
-        f'id="previous" href="/example/{HEADED}/1"',
-        f'id="next" href="/example/{HEADED}/3"',
-        f'id="wrong" href="/example/{HEADED}/5"',
+        'id="previous" href="example-0-1.html"',
+        'id="next" href="example-0-3.html"',
+        'id="wrong" href="example-0-5.html"',
         'aria-label="depth"',
         "sub_em",
         "100.0",
@@ -100,14 +92,14 @@ def test_an_example_has_its_question_places_neighbours_scores_and_budget(asked: 
         "which are kept free for the answer and the chat template",
     ):
         assert part in text, part
-    assert asked.get(f"/example/{HEADED}/6").status_code == 200
-    assert asked.get(f"/example/{HEADED}/0").status_code == 404
-    beyond = asked.get(f"/example/{HEADED}/7")
+    assert asked.get("/example-0-6.html").status_code == 200
+    assert asked.get("/example-0-0.html").status_code == 404
+    beyond = asked.get("/example-0-7.html")
     assert (beyond.status_code, beyond.text) == (404, f"{HEADED}: there is no example 7\n")
 
 
 def test_the_outline_says_where_each_block_is(asked: TestClient, tiles: Path) -> None:
-    found = asked.get("/data/example/0/1/outline").json()
+    found = asked.get("/data/example-0-1-outline.json").json()
     example = [*mm.open_release(tiles).examples("headed", "1K")][1]
     assert found["total"] == example.tokens.total
     assert [role["name"] for role in found["roles"]] == ["instruction", "negative", "needle", "question"]
@@ -120,32 +112,32 @@ def test_the_outline_says_where_each_block_is(asked: TestClient, tiles: Path) ->
 
 
 def test_rows_have_texts_and_images_by_number(asked: TestClient, tiles: Path) -> None:
-    shown = asked.get("/data/example/0/1/rows/0").json()
+    shown = asked.get("/data/example-0-1-rows-0.json").json()
     pictures = [piece for row in shown for piece in row["pieces"] if "image" in piece]
     assert len(pictures) == 12
     for piece in pictures[:2]:
-        small, whole = (asked.get(f"/{kind}/0/{piece['image']}") for kind in ("small", "image"))
+        small, whole = (asked.get(f"/images/{kind}-0-{piece['image']}.jpg") for kind in ("small", "large"))
         assert (small.status_code, small.headers["content-type"]) == (200, "image/jpeg")
         assert whole.headers["content-type"] == "image/png"
         assert whole.content == (tiles / "mmlb_image" / piece["path"]).read_bytes()
-    assert asked.get("/data/example/0/1/rows/1").status_code == 404
+    assert asked.get("/data/example-0-1-rows-1.json").status_code == 404
 
 
 def test_a_model_rescales_and_says_what_fits(asked: TestClient, tiles: Path) -> None:
-    qwen, gemma = (asked.get(f"/data/example/0/1/model/{model}").json() for model in (0, 1))
+    qwen, gemma = (asked.get(f"/data/example-0-1-model-{model}.json").json() for model in (0, 1))
     assert qwen["room"] is None
     assert gemma["room"] < gemma["total"]
     assert any("more than fit the window" in note for note in gemma["notes"])
     assert gemma["start"] == [sum(gemma["cost"][:block]) for block in range(len(gemma["cost"]))]
-    assert asked.get("/data/example/0/1/model/2").status_code == 404
-    wide = viewer(tiles, "--models", "gemma3", "--window", "gemma3=64K").get("/data/example/0/1/model/0").json()
+    assert asked.get("/data/example-0-1-model-2.json").status_code == 404
+    wide = viewer(tiles, "--models", "gemma3", "--window", "gemma3=64K").get("/data/example-0-1-model-0.json").json()
     left = wide["room"] - wide["total"]
     said = f"the prompt fits the window: {wide['total']:,} of {wide['room']:,} tokens, {left:,} left"
     assert said in wide["notes"]
 
 
 def test_messages_are_those_of_the_prompt_with_paths_below_the_release(asked: TestClient, tiles: Path) -> None:
-    found = asked.get("/data/example/0/1/messages").json()
+    found = asked.get("/data/example-0-1-messages.json").json()
     example = [*mm.open_release(tiles).examples("headed", "1K")][1]
     urls = [part["image_url"]["url"] for part in found[0]["content"] if part["type"] == "image_url"]
     assert urls == [f"mmlb_image/{path}" for path in example.prompt.images]
@@ -155,10 +147,10 @@ def test_messages_are_those_of_the_prompt_with_paths_below_the_release(asked: Te
 
 
 def test_what_a_longer_context_adds_is_marked_and_lengths_are_linked(documents: TestClient) -> None:
-    text = documents.get(f"/example/{K2}/1").text
+    text = documents.get("/example-1-1.html").text
     assert "are not in the context of 1K" in text
-    assert f'<a class="same-unit" href="/example/{K1}/1">1K</a>' in text
-    short, long = (documents.get(f"/data/example/{file}/0/outline").json() for file in (0, 1))
+    assert '<a class="same-unit" href="example-0-1.html">1K</a>' in text
+    short, long = (documents.get(f"/data/example-{file}-0-outline.json").json() for file in (0, 1))
     context = [block for block, role in enumerate(long["role"]) if long["roles"][role]["look"] != "frame"]
     assert long["added"] == [block for block in context if long["key"][block] not in set(short["key"])] != []
     roles = [long["roles"][role]["name"] for role in long["role"]]
@@ -171,13 +163,13 @@ def test_a_long_text_is_folded_and_given_whole_when_asked_for(copy: Path) -> Non
     record["units"] = [["", "word " * 5000, ""], *record["units"]]
     path.write_text(json.dumps(record) + "\n", "utf-8")
     client, number = viewer(copy), NUMBER["inline"]
-    shown = client.get(f"/data/example/{number}/0/rows/0").json()
+    shown = client.get(f"/data/example-{number}-0-rows-0.json").json()
     block, piece = next((row["block"], piece) for row in shown for piece in row["pieces"] if piece.get("folded"))
     assert sum(map(len, piece["t"])) < 5000 < piece["n"]
-    whole = client.get(f"/data/example/{number}/0/text/{block}/{piece['piece']}").json()["t"]
+    whole = client.get(f"/data/example-{number}-0-text-{block}-{piece['piece']}.json").json()["t"]
     assert len("".join(whole)) == piece["n"]
     assert "".join(whole).startswith("".join(piece["t"])[:50])
-    assert client.get(f"/data/example/{number}/0/text/999/0").status_code == 404
+    assert client.get(f"/data/example-{number}-0-text-999-0.json").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -189,17 +181,17 @@ def test_assets_have_their_types(asked: TestClient, name: str, kind: str) -> Non
 
 
 def test_every_asset_of_a_page_is_served(asked: TestClient) -> None:
-    for address in ("/", "/dataset/0", f"/example/{HEADED}/1", "/report"):
-        for asset in re.findall(r'(?:src|href)="(/assets/[^"]+)"', asked.get(address).text):
-            assert asked.get(asset).status_code == 200, asset
+    for address in ("/", "/dataset-0.html", "/example-0-1.html", "/report.html"):
+        for asset in re.findall(r'(?:src|href)="(assets/[^"]+)"', asked.get(address).text):
+            assert asked.get(f"/{asset}").status_code == 200, asset
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        *("/nothing", "/dataset/99", "/example/x/0", "/data/example/99/0/outline", "/data/example/0/99/outline"),
-        *("/small/0/9999", "/image/0/9999", "/image/99/0", "/assets/show.css", "/assets/..%2fkit.py"),
-        *("/data/dataset/9/rows", "/review"),
+        *("/nothing", "/dataset-99.html", "/example-99-1.html", "/data/example-99-0-outline.json", "/data/rows-9.json"),
+        *("/data/example-0-99-outline.json", "/images/small-0-9999.jpg", "/images/large-99-0.jpg", "/assets/show.css"),
+        *("/assets/..%2fkit.py", "/review.html", "/review-1.html"),
     ],
 )
 def test_what_is_not_there_is_not_found(asked: TestClient, path: str) -> None:
@@ -217,17 +209,17 @@ def test_each_example_is_found_and_nothing_is_written_into_the_release_or_indexe
     before = hashes(finished)
     client = viewer(finished)
     records = [json.loads(line) for line in (finished / "mmlb_data" / K2).read_bytes().splitlines()]
-    assert [each["id"] for each in rows(client, length="2K")] == [each["id"] for each in records]
+    assert [each["id"] for each in rows(client, 1)] == [each["id"] for each in records]
     for number, record in enumerate(records):
-        page = json.dumps(client.get(f"/data/example/1/{number}/rows/0").json())
+        page = json.dumps(client.get(f"/data/example-1-{number}-rows-0.json").json())
         assert record["question"] in page
         assert all(path in page for path in record["page_list"])
     assert hashes(finished) == before
     del calls[:]
-    assert len(rows(viewer(finished), length="2K")) == len(records)
+    assert len(rows(viewer(finished), 1)) == len(records)
     assert calls == []
-    monkeypatch.setattr("mmlongbench.web.viewer.sources.package_sha256", lambda name: f"other code of {name}")
-    assert len(rows(viewer(finished), length="2K")) == len(records)
+    monkeypatch.setattr("mmlongbench.web.viewer.viewed.package_sha256", lambda name: f"other code of {name}")
+    assert len(rows(viewer(finished), 1)) == len(records)
     assert calls == ["index_file"] * 2
 
 
@@ -235,7 +227,7 @@ def test_a_changed_file_is_refused_by_an_older_index_and_indexed_again(copy: Pat
     client = viewer(copy)
     path = copy / "mmlb_data" / HEADED
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-    old = client.get("/data/example/0/0/rows/0")
+    old = client.get("/data/example-0-0-rows-0.json")
     assert (old.status_code, "has changed since the viewer was started" in old.text) == (404, True)
     again = [each["placement"] for each in rows(viewer(copy))]
     assert again == ["depth 0.4", "depth 1", "depth 0", "depth 0.4", "depth 1"]
@@ -249,16 +241,16 @@ def test_a_line_that_is_no_record_is_a_row_that_says_why_and_one_without_an_id_h
     client = viewer(copy)
     found = rows(client)
     assert [(each["id"], each["url"]) for each in found[:2]] == [
-        ("tile-0", f"/example/{HEADED}/1"),
-        ("example 2", f"/example/{HEADED}/2"),
+        ("tile-0", "example-0-1.html"),
+        ("example 2", "example-0-2.html"),
     ]
     assert len(found) == 7
-    text = client.get(f"/example/{HEADED}/2").text
+    text = client.get("/example-0-2.html").text
     assert "<h1>example 2</h1>" in text
     assert f"{HEADED}, example 2: line 2: expected one JSON object" in text
-    assert f"{HEADED}, example 3: " in client.get(f"/example/{HEADED}/3").text
-    assert client.get("/data/example/0/1/outline").status_code == 404
-    assert client.get("/data/example/0/3/outline").status_code == 200
+    assert f"{HEADED}, example 3: " in client.get("/example-0-3.html").text
+    assert client.get("/data/example-0-1-outline.json").status_code == 404
+    assert client.get("/data/example-0-3-outline.json").status_code == 200
 
 
 def test_public_files_of_others_open_without_lock_items_and_images(finished: Path, tmp_path: Path) -> None:
@@ -268,12 +260,12 @@ def test_public_files_of_others_open_without_lock_items_and_images(finished: Pat
         bare = [{key: value for key, value in line.items() if key != "tokens"} for line in lines]
         path.write_text("".join(json.dumps(line) + "\n" for line in bare), "utf-8")
     client = viewer(tmp_path)
-    assert [each["length"] for each in rows(client)] == ["1K"] * 6 + ["2K"] * 6
-    page = client.get(f"/example/{K2}/1").text
+    assert [[each["length"] for each in rows(client, file)] for file in (0, 1)] == [["1K"] * 6, ["2K"] * 6]
+    page = client.get("/example-1-1.html").text
     assert "estimated" in page
-    images = json.dumps(client.get("/data/example/1/0/rows/0").json()).count('"image"')
+    images = json.dumps(client.get("/data/example-1-0-rows-0.json").json()).count('"image"')
     assert images > 0
-    assert client.get("/small/1/0").status_code == 404
+    assert client.get("/images/small-1-0.jpg").status_code == 404
 
 
 def test_items_that_are_not_those_of_the_prompt_are_said_and_not_used(finished: Path, tmp_path: Path) -> None:
@@ -281,7 +273,7 @@ def test_items_that_are_not_those_of_the_prompt_are_said_and_not_used(finished: 
     items = release / "items/documentQA"
     shutil.copy(items / "mmlongdoc_K2.parquet", items / "mmlongdoc_K1.parquet")
     client = viewer(release)
-    pages = [client.get(f"/example/{K1}/{number}").text for number in range(1, 7)]
+    pages = [client.get(f"/example-0-{number}.html").text for number in range(1, 7)]
     unfit = [page for page in pages if "see `mmlongbench verify`" in page or "see <code>" in page]
     assert unfit
     for page in unfit:
@@ -301,11 +293,11 @@ def test_an_index_that_is_damaged_is_named_and_made_again(
     kept = tmp_path / "cache/mmlongbench/view/index"
     for path in kept.glob(f"*.{part}"):
         path.write_bytes(b"?" * 100_000)
-    answer = client.get("/data/example/0/0/outline")
+    answer = client.get("/data/example-0-0-outline.json")
     assert answer.status_code == 404
     assert "is no index" in answer.text
     assert ".head and start again" in answer.text
     for path in kept.glob("*.head"):
         path.unlink()
     again = viewer(tmp_path, "--images", families / "mmlb_image")
-    assert again.get("/data/example/0/0/outline").json()["total"] > 0
+    assert again.get("/data/example-0-0-outline.json").json()["total"] > 0

@@ -11,24 +11,23 @@ was wrong with them.
 """
 
 import statistics
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, TypeAlias
+import threading
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import ClassVar
 
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.names import folder_names
+from mmlongbench.documents.pdf import read_pages
+from mmlongbench.errors import Fault, PageLimitError, SourceError
+from mmlongbench.io.files import file_inside, pdfs_by_name
 from mmlongbench.metrics.judge.answers import items_of
-from mmlongbench.metrics.judge.calls import Call, Manner, PromptCall, Reading
-from mmlongbench.metrics.judge.excerpts import excerpt_of
-from mmlongbench.metrics.judge.gold_pages import GoldPages, gold_pages
-from mmlongbench.metrics.judge.judged import Judged
-from mmlongbench.metrics.judge.page_texts import PageTexts
-from mmlongbench.metrics.judge.readings import last_grade
-from mmlongbench.metrics.judge.verdicts import Grade
-from mmlongbench.metrics.judge.wordings.committee import GRADE_ALONE, REASONED
-from mmlongbench.models.calls import ModelCall
-from mmlongbench.models.client import Failed
-from mmlongbench.models.fences import fence, numbered
-from mmlongbench.models.pace import Backoff
+from mmlongbench.metrics.judge.judged import Judged, Manner, prompt_call, verdict_call
+from mmlongbench.metrics.judge.prompts import own_prompt
+from mmlongbench.metrics.judge.verdicts import Grade, last_grade
+from mmlongbench.models.calls import Call, Picture, fence, numbered, picture_of
+from mmlongbench.models.client import Backoff, Failed
 from mmlongbench.task.metric import Details, Evidence, Profile, Score, ScoringInput, Settings
 
 JUDGES = 3
@@ -39,17 +38,14 @@ DRAWN = 1.0
 """The temperature if each judge is asked several times; if each is asked once, it is 0."""
 MAX_TOKENS = 4096
 """The token limit of a grade, including a model's reasoning before it."""
-_NO_PAGES = "no page holds the answer, so that judges without a reference have nothing to compare it with"
-_Asking: TypeAlias = Callable[[str, int], ModelCall[Grade]]
-"""Makes the call to a judge from its name and the number of the sample."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """How judges are asked about one example, and details for its score."""
-
-    call: _Asking
-    details: Details
+MAX_PAGES = 20
+"""The maximum number of pages with the answer that a judge sees; the first of them are shown."""
+_MAX_KEPT = 16
+"""How many documents' texts are kept in memory."""
+_NOTHING = (
+    "neither the text nor a picture of a page that holds the answer is there: give the PDFs with --documents, or the "
+    "pages with --images; or ask with the reference, --profile ours"
+)
 
 
 class Committee(Judged):
@@ -61,108 +57,168 @@ class Committee(Judged):
         "paper": "arXiv:2411.06176",
         "ours": "arXiv:2411.06176",
     }
+    is_committee: ClassVar[bool] = True
 
     def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
         """Keep the folders where pages are looked for: the images of the release, and the documents."""
         super().__init__(settings, backoff)
         self._images, self._documents = settings.images, PageTexts(settings.documents)
-        self.samples = self.judge.samples or SAMPLES[self.profile]
+        judges, usual = len(self.judge.models), SAMPLES[self.profile]
+        self.samples = self.judge.samples or usual
         self.temperature = DRAWN if self.samples > 1 else 0.0
         times = "once" if self.samples == 1 else f"{self.samples} times"
         reference = "with the reference" if self.profile == "ours" else "no reference"
-        asked = f"each asked {times} at temperature {self.temperature:g}"
-        self.choices = (*self.choices, asked, reference)
-        self.notes = self._differences()
-
-    def _differences(self) -> tuple[str, ...]:
-        """Return a note if the number of judges or of samples differs from the profile's; empty if not."""
-        if self.profile == "ours":
-            return ()
-        judges, samples, usual = len(self.judge.models), self.samples, SAMPLES[self.profile]
-        differing = [
-            *([f"{judges} judge{'s' if judges > 1 else ''} instead of {JUDGES}"] if judges != JUDGES else []),
-            *([f"{samples} sample{'s' if samples > 1 else ''} a judge instead of {usual}"] if samples != usual else []),
-        ]
-        return (f"{' and '.join(differing)}, which {self.profile} has",) if differing else ()
-
-    @property
-    def _asked(self) -> tuple[str, ...]:
-        return self.judge.models
+        self.choices = (*self.choices, f"each asked {times} at temperature {self.temperature:g}", reference)
+        differing = []
+        if judges != JUDGES:
+            differing.append(f"{judges} judge{'s' if judges > 1 else ''} instead of {JUDGES}")
+        if self.samples != usual:
+            differing.append(f"{self.samples} sample{'s' if self.samples > 1 else ''} a judge instead of {usual}")
+        if differing and self.profile != "ours":
+            self.notes = (f"{' and '.join(differing)}, which {self.profile} has",)
 
     def out_of_scope(self, asked: ScoringInput) -> str:
         """Return why judges without a reference cannot grade an example (no page has the answer); empty if they can."""
-        return "" if self.profile == "ours" or (asked.evidence and asked.evidence.pages) else _NO_PAGES
+        if self.profile == "ours" or (asked.evidence and asked.evidence.pages):
+            return ""
+        return "no page holds the answer, so that judges without a reference have nothing to compare it with"
 
     def score(self, asked: ScoringInput) -> Score:
         """Return (mean − 1) / 4; an empty prediction has grade 1, and no judge is called for it."""
         if not asked.prediction.strip():
             return Score(0.0, {"is_empty": True, "mean": 1.0})
-        case = self._reasoned(asked) if self.profile == "ours" else self._alone(asked)
-        if isinstance(case, Failed):
-            return Score(None, failure=case.why)
+        evidence = asked.evidence or Evidence()
+        question, answer = fence("question", asked.question), fence("answer", asked.prediction)
+        details: dict[str, object]
+        if self.profile == "ours":
+            page_texts, shown = gold_pages(evidence, self._images)
+            reference = [fence("reference", numbered(items_of(asked.gold)))] if asked.gold else []
+            pages = [*_caption(shown), *(fence("page", text) for text in page_texts)]
+            case = "\n\n".join((*pages, question, *reference, answer))
+            details = {"pages": len(shown)}
+        else:
+            texts, shown = excerpt_of(evidence, self._images, self._documents)
+            if any(page not in texts and page not in shown for page in evidence.pages[:MAX_PAGES]):
+                return Score(None, failure=_NOTHING)
+            pages = [*_caption(shown), *(f"Page {page + 1}:\n{fence('page', text)}" for page, text in texts.items())]
+            case = own_prompt("grade_alone")(document="\n\n".join(pages), question=question, answer=answer)
+            details = {"pages": len(shown), "page_texts": len(texts)}
         grades: dict[str, list[int]] = {}
         failures: list[str] = []
         for model in self.judge.models:
             for sample in range(self.samples):
-                found = self.client.ask(case.call(model, sample))
-                if isinstance(found, Failed):
-                    failures.append(found.why)
+                grade = self.client.ask(self._call(model, case, tuple(shown.values()), sample))
+                if isinstance(grade, Failed):
+                    failures.append(grade.why)
                 else:
-                    grades.setdefault(model, []).append(found.score)
-        return _scored(grades, failures, case.details)
+                    grades.setdefault(model, []).append(grade.score)
+        given = [grade for of_judge in grades.values() for grade in of_judge]
+        named = "; ".join(dict.fromkeys(failures))[:500]
+        if not given:
+            return Score(None, details, f"no judge of the committee gave a grade: {named}")
+        mean = statistics.fmean(given)
+        details |= {"mean": mean, "spread": statistics.pstdev(given)}
+        details |= {"grades": len(given), "failed_grades": len(failures)}
+        if len(grades) > 1:
+            details |= {f"mean of {model}": statistics.fmean(of_judge) for model, of_judge in grades.items()}
+        return Score((mean - 1) / 4, {**details, **({"failures": named} if failures else {})})
+
+    def _call(self, model: str, case: str, pictures: tuple[Picture, ...], sample: int) -> Call[Grade]:
+        if self.profile == "ours":
+            return verdict_call(model, "grade_reasoned", case, Grade, pictures, sample, self.temperature)
+        is_literal = self.profile == "official"
+        manner = Manner(self.temperature, MAX_TOKENS, is_literal=is_literal and self.samples == 1)
+        rule = partial(last_grade, is_literal=is_literal)
+        return prompt_call(model, case, f"grade {self.profile}", Grade, rule, manner, pictures, sample)
 
     def absent(self, asked: ScoringInput) -> Details:
         """Return the detail `mean` of an example without a prediction: the lowest grade."""
         return {"mean": 1.0}
 
-    def _alone(self, asked: ScoringInput) -> _Case | Failed:
-        """Return how to ask for a grade alone, based on the document; Failed if pages with the answer are missing."""
-        excerpt = excerpt_of(asked.evidence or Evidence(), self._images, self._documents)
-        if not excerpt.is_enough:
-            return Failed(
-                "neither the text nor a picture of a page that holds the answer is there: give the PDFs with "
-                "--documents, or the pages with --images; or ask with the reference, --profile ours"
-            )
-        said = {"question": fence("question", asked.question), "answer": fence("answer", asked.prediction)}
-        prompt = GRADE_ALONE.filled(document=excerpt.shown, **said)
-        is_literal = self.profile == "official"
-        manner = Manner(self.temperature, MAX_TOKENS, is_literal=is_literal and self.samples == 1)
-        reading = Reading(f"grade {self.profile}", Grade, partial(last_grade, is_literal=is_literal))
-        pictures = tuple(excerpt.pictures.values())
 
-        def call(model: str, sample: int) -> PromptCall[Grade]:
-            return PromptCall(model, prompt, reading, manner, pictures, sample)
-
-        return _Case(call, {"pages": len(pictures), "page_texts": len(excerpt.texts)})
-
-    def _reasoned(self, asked: ScoringInput) -> _Case:
-        """Return how to ask for reasons and a grade, based on the reference and the pages that hold the answer."""
-        pages = gold_pages(asked.evidence or Evidence(), self._images)
-        case = _case(asked, pages)
-
-        def call(model: str, sample: int) -> Call[Grade]:
-            return Call(model, REASONED, case, Grade, pages.pictures, sample, self.temperature)
-
-        return _Case(call, {"pages": len(pages.pictures)})
+def gold_pages(evidence: Evidence, images: Path | None) -> tuple[list[str], dict[int, Picture]]:
+    """Return the pages of the prompt that hold the answer: their pictures by page number, from 0, or, if none has a
+    picture, their texts. If only some of the pages have a picture, the other pages are left out.
+    """
+    answers = set(evidence.pages)
+    pages = [page for page in evidence.shown if page in answers][:MAX_PAGES]
+    shown = _pictures(evidence, pages, images)
+    return [] if shown else [evidence.texts[page] for page in pages if page in evidence.texts], shown
 
 
-def _case(asked: ScoringInput, pages: GoldPages) -> str:
-    shown = [pages.caption] if pages.caption else []
-    texts = [fence("page", text) for text in pages.texts]
-    reference = [fence("reference", numbered(items_of(asked.gold)))] if asked.gold else []
-    said = [fence("question", asked.question), *reference, fence("answer", asked.prediction)]
-    return "\n\n".join((*shown, *texts, *said))
+def excerpt_of(
+    evidence: Evidence, images: Path | None, documents: "PageTexts"
+) -> tuple[dict[int, str], dict[int, Picture]]:
+    """Return the pages that hold the answer and their neighbours, as far as they can be found: texts and pictures by
+    page number, from 0.
+
+    M-LongDoc shows the texts of these pages, and cut-outs of the tables and figures of the evidence page. A release has
+    no cut-outs, so the whole evidence page is shown as a picture. A neighbour without text is shown as a picture too.
+    """
+    answers = evidence.pages[:MAX_PAGES]
+    wanted = sorted({page for answer in answers for page in (answer - 1, answer, answer + 1) if page >= 0})
+    missing = [page for page in wanted if page not in evidence.texts]
+    read = documents.of(evidence.document) if missing and evidence.document is not None else ()
+    known = {**evidence.texts, **{page: read[page] for page in missing if page < len(read)}}
+    texts = {page: known[page] for page in wanted if known.get(page, "").strip()}
+    pictured = [page for page in wanted if page in answers or page not in texts]
+    return texts, _pictures(evidence, pictured, images)
 
 
-def _scored(grades: Mapping[str, list[int]], failures: list[str], details: Mapping[str, object]) -> Score:
-    given = [grade for found in grades.values() for grade in found]
-    named = "; ".join(dict.fromkeys(failures))[:500]
-    if not given:
-        return Score(None, details, f"no judge of the committee gave a grade: {named}")
-    members = (
-        {f"mean of {model}": statistics.fmean(found) for model, found in grades.items()} if len(grades) > 1 else {}
-    )
-    mean, spread = statistics.fmean(given), statistics.pstdev(given)
-    failed = {"failures": named} if failures else {}
-    counts = {"mean": mean, "spread": spread, "grades": len(given), "failed_grades": len(failures)}
-    return Score((mean - 1) / 4, {**details, **counts, **members, **failed})
+def _pictures(evidence: Evidence, pages: Iterable[int], images: Path | None) -> dict[int, Picture]:
+    """Return the pictures of pages that a release has and that can be shown."""
+    pictures = {}
+    for page in pages:
+        path = evidence.images.get(page, "")
+        file = file_inside(images, path) if images and path else None
+        if file and (picture := picture_of(file)):
+            pictures[page] = picture
+    return pictures
+
+
+def _caption(pictures: Iterable[int]) -> list[str]:
+    """Return the sentence of the prompt about the pictures, which come before the words; none if there are none."""
+    pages = ", ".join(str(page + 1) for page in pictures)
+    return [f"The pictures are the document's pages {pages}, in this order."] if pages else []
+
+
+class PageTexts:
+    """The page texts of the PDFs of a folder, by a document's name in a release or its file name; several threads may
+    use it.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        """Keep the folder; a document is read when its text is needed."""
+        self._folder = folder
+        self._guard = threading.Lock()
+        self._kept = lru_cache(_MAX_KEPT)(self._read)
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return the text of each page; empty for a document that is missing or cannot be read within limits.
+
+        Raises:
+            SourceError: the folder cannot be read.
+            PageLimitError: a page of the document takes too much time or memory.
+
+        """
+        with self._guard:
+            return self._kept(name)
+
+    def _read(self, name: str) -> tuple[str, ...]:
+        path = self._files.get(name)
+        if self._folder is None or not isinstance(path, Path):
+            return ()
+        inside = file_inside(self._folder, path.relative_to(self._folder))
+        try:
+            return tuple(page.text for page in read_pages(inside, Limits())) if inside else ()
+        except PageLimitError as error:
+            raise error.in_scores() from error
+        except SourceError:
+            return ()
+
+    @cached_property
+    def _files(self) -> Mapping[str, Path | Fault]:
+        """Return every PDF by the name of its file, with and without `.pdf`, and by its name in a release."""
+        own = pdfs_by_name(self._folder) if self._folder else {}
+        released = folder_names(own)
+        return {released[stem]: path for stem, path in own.items()} | {f"{s}.pdf": p for s, p in own.items()} | own

@@ -1,14 +1,16 @@
-"""The base of all metrics with judges: a profile, a client for the judges, and shared parts of prompts."""
+"""The base of all metrics with judges: profiles, the client, and the forms of calls."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mmlongbench.metrics.judge.client import JudgeClient
-from mmlongbench.metrics.judge.errors import JudgeError
-from mmlongbench.metrics.judge.public_prompts import FILES, Places, PublicPrompts, public_prompts
-from mmlongbench.models.client import Failed
-from mmlongbench.models.pace import Backoff
+from mmlongbench.draws import digest
+from mmlongbench.metrics.judge.prompts import FILES, JudgeError, Places, PublicPrompts, own_prompt, public_prompts
+from mmlongbench.metrics.judge.verdicts import V
+from mmlongbench.models.calls import MAX_READ, Call, Picture, json_call, user_message
+from mmlongbench.models.client import Backoff, Failed, ModelClient
+from mmlongbench.models.replies import Reply, Unusable
+from mmlongbench.models.settings import Caller, EndpointSettings
 from mmlongbench.task.metric import Judge, Metric, Profile, Score, ScoringInput, Settings
 
 MAX_CHARACTERS = 200_000
@@ -25,23 +27,41 @@ class Judged(Metric):
     """
 
     places: ClassVar[Places] = {}
-    """The prompts of the public code that `official` needs, each with the places to fill in (see `Places`)."""
+    """The prompts of the public code that `official` needs."""
     prompts_file: ClassVar[str] = ""
     """The file in which the public code keeps these prompts."""
     public_model: ClassVar[str] = ""
     """The judge of the public code; it is used under `official` if no model is named."""
+    is_committee: ClassVar[bool] = False
+    """Whether all judges are asked, not the first one only."""
 
     def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
         """Read the public code's prompts if they are given, and open the client."""
-        if settings.judge is None:
+        judge = settings.judge
+        if judge is None:
             raise JudgeError(f"{self.name}: no judge is named; name one with --judge-url and --judge-model")
-        self.public = self._public_prompts(settings)
+        self.public: PublicPrompts | None = None
+        """The public code's prompts, if the user gives them and requests no other profile."""
+        if self.places and settings.profile in (None, "official"):
+            if settings.judge_prompts:
+                self.public = public_prompts(settings.judge_prompts, self.name, self.places)
+            elif settings.profile == "official":
+                raise JudgeError(
+                    f"--profile official: {self.name} needs the prompts of the public code, which are no part of this "
+                    f"project; give --judge-prompts the public code's {self.prompts_file}, or the folder of its "
+                    f"checkout (with {' and '.join(FILES)}); without --profile official, its scores are `ours`"
+                )
         super().__init__(settings)
-        self.judge = self._with_model(settings.judge)
-        self.client = JudgeClient(self.judge, backoff or Backoff())
+        if self.public and self.public_model and not judge.models:
+            judge = replace(judge, models=(self.public_model,))
+        self.judge = judge
+        self.client = judge_client(judge, backoff)
+        asked = judge.models if self.is_committee else judge.models[:1]
         wording = () if self.public else ("own wording",)
-        self.choices = (*wording, f"judge{'s' if len(self._asked) > 1 else ''} {', '.join(self._asked)}")
-        self.concurrency = self.judge.concurrency
+        self.choices = (*wording, f"judge{'s' if len(asked) > 1 else ''} {', '.join(asked)}")
+        self.concurrency = judge.concurrency
+        self.model = judge.models[0]
+        """The judge, or the first of several."""
         if self.public and self.public_model not in ("", self.model):
             other = f"the public code asks {self.public_model}, this run {self.model}"
             self.notes = (f"{other}; scores of other judges may differ",)
@@ -50,19 +70,9 @@ class Judged(Metric):
         """Return the profiles; `official` is left out if it needs the public code's prompts and they are not given."""
         if not self.places:
             return self.profiles
-        found = dict(self.profiles)
-        code = found.pop("official")
-        return found | {"official": f"{code}, prompts {self.public.source}"} if self.public else found
-
-    @property
-    def model(self) -> str:
-        """The judge, or the first of several."""
-        return self.judge.models[0]
-
-    @property
-    def _asked(self) -> tuple[str, ...]:
-        """Return the judges that this metric uses."""
-        return self.judge.models[:1]
+        profiles = dict(self.profiles)
+        code = profiles.pop("official")
+        return profiles | {"official": f"{code}, prompts {self.public.source}"} if self.public else profiles
 
     def full_answer(self, asked: ScoringInput) -> None:
         """Return None: the judge decides."""
@@ -79,24 +89,28 @@ class Judged(Metric):
         """Close the cache and the connections."""
         self.client.close()
 
-    def _public_prompts(self, settings: Settings) -> PublicPrompts | None:
-        """Return the public code's prompts if the user gives them and requests no other profile."""
-        if not self.places or settings.profile not in (None, "official"):
-            return None
-        if settings.judge_prompts:
-            return public_prompts(settings.judge_prompts, self.name, self.places)
-        if settings.profile is None:
-            return None
-        raise JudgeError(
-            f"--profile official: {self.name} needs the prompts of the public code, which are no part of this project; "
-            f"give --judge-prompts the public code's {self.prompts_file}, or the folder of its checkout (with "
-            f"{' and '.join(FILES)}); without --profile official, its scores are `ours`"
-        )
 
-    def _with_model(self, judge: Judge) -> Judge:
-        """Return the settings with the public code's model if no model is named."""
-        has_default = self.public is not None and self.public_model and not judge.models
-        return replace(judge, models=(self.public_model,)) if has_default else judge
+def judge_client(judge: Judge, backoff: Backoff | None = None) -> ModelClient:
+    """Return the client of judges; its errors name judges and the options that start with `--judge-`.
+
+    Raises:
+        JudgeError: the settings make no sense, or the cache cannot be used.
+
+    """
+    models, samples = judge.models, judge.samples
+    if not models or not all(model.strip() for model in models):
+        raise JudgeError("--judge-model: expected the name of a model that the endpoint serves, found none")
+    if len(set(models)) < len(models):
+        raise JudgeError(
+            f"--judge-model: {', '.join(models)}: one is named twice, and its grades would count twice; name each "
+            "once, and ask it more often with --judge-samples"
+        )
+    if samples is not None and samples < 1:
+        raise JudgeError(f"--judge-samples: expected a number above 0, found {samples}")
+    settings = EndpointSettings(
+        judge.url, judge.cache, judge.concurrency, judge.timeout, judge.attempts, judge.prices, judge.is_dry
+    )
+    return ModelClient(settings, backoff, Caller("judge", "--judge-", JudgeError))
 
 
 def unscored(failed: Failed) -> Score:
@@ -107,3 +121,81 @@ def unscored(failed: Failed) -> Score:
 def too_long(name: str, texts: Sequence[str]) -> Failed:
     """Return the failure that some texts are too long for a judge; `name` says what they are."""
     return Failed(f"too long to be judged: {len(texts):,} {name}, {sum(map(len, texts)):,} characters")
+
+
+def verdict_call(
+    model: str,
+    wording: str,
+    material: str,
+    form: type[V],
+    pictures: Sequence[Picture] = (),
+    sample: int = 0,
+    temperature: float = 0.0,
+) -> Call[V]:
+    """Return a question to a judge whose reply is a JSON object: an own wording, and the fenced texts to judge."""
+    instruction = f"{own_prompt(wording)()}\n\n{own_prompt('material')()}"
+    return json_call(
+        model, instruction, material, form, kind="judge", pictures=pictures, sample=sample, temperature=temperature
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a judge is asked by a prompt, and its reply in words is read."""
+
+    temperature: float | None
+    """The temperature; None: none is sent, and the endpoint uses its default."""
+    max_tokens: int
+    attempts: int | None = None
+    """How often the judge is asked, at most, until a reply is usable; None: as often as the judge's settings say."""
+    is_literal: bool = False
+    """Whether to ask exactly as the public code does: the prompt alone, without a seed, and without a note on what
+    was wrong with the last reply. Any reply is read, even one that was cut off."""
+
+
+def prompt_call(
+    model: str,
+    prompt: str,
+    rule: str,
+    form: type[V],
+    find: Callable[[str], V],
+    manner: Manner,
+    pictures: Sequence[Picture] = (),
+    sample: int = 0,
+) -> Call[V]:
+    """Return a question to a judge as a single user message, whose reply is text.
+
+    Args:
+        model: the name of the judge.
+        prompt: the words after the pictures.
+        rule: the name of the rule that reads the reply, which is a part of the key.
+        form: the class of the verdict.
+        find: the rule: returns the verdict in a reply, or raises `Unusable` if there is none.
+        manner: the options.
+        pictures: what the judge sees.
+        sample: the number of the sample, if several replies to the same prompt are drawn.
+
+    """
+
+    def read(reply: Reply) -> V:
+        if len(reply.words) > MAX_READ:
+            raise Unusable(f"a reply of {len(reply.words):,} characters, {MAX_READ:,} are read")
+        return find(reply.words)
+
+    temperature = manner.temperature
+    asked = (model, prompt, sample, "unset" if temperature is None else temperature, manner.max_tokens)
+    return Call(
+        digest("judge prompt", rule, *asked, *(picture.sha256 for picture in pictures)).hex(),
+        model,
+        lambda note: [user_message(f"{prompt}\n\n{note}" if note and not manner.is_literal else prompt, pictures)],
+        {
+            **({} if temperature is None else {"temperature": temperature}),
+            "max_completion_tokens": manner.max_tokens,
+            **({"seed": sample} if temperature and not manner.is_literal else {}),
+        },
+        form,
+        read,
+        "Answer in the form that is asked for above.",
+        manner.attempts,
+        reads_cut_off=manner.is_literal,
+    )

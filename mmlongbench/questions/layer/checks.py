@@ -1,161 +1,200 @@
-"""The checks of candidates, in the order in which they are run. The first one that fails makes a reject.
+"""The checks of a candidate: the form of its words, ink where they are, a second path to its answer, what OCR reads.
 
-`words`: the form of question and answer. `ink`: the words are rendered. `again`: a second path gives the same answer.
-`unique`: no other page of the document answers it. `absent`: for questions without an answer, no page answers them.
-`padding`: no page of another document of the folder answers it (`padding.py`).
-`rendered`: OCR reads the same words in the picture of the page (`rendered.py`).
+The second path knows the places of the words that a question rests on and how the answer follows from them, and nothing
+of tables: it reads the lines of the page instead of its words, and computes with fractions instead of decimals.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
-from mmlongbench.questions.layer.again import answer_again
-from mmlongbench.questions.layer.candidate import Candidate
-from mmlongbench.questions.layer.document import Document
-from mmlongbench.questions.layer.index import normal
-from mmlongbench.questions.layer.kinds.wording import names_page
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.ocr import ocr_version, run
+from mmlongbench.documents.page_facts import page_crops
+from mmlongbench.errors import BuildError, ReaderDiedError
+from mmlongbench.io.files import write_whole
+from mmlongbench.questions.layer.facts import answer_of, normal
+from mmlongbench.questions.layer.kinds import Candidate, Mark
+from mmlongbench.questions.layer.page import Box, Page
 
-MAX_QUESTION_WORDS = 75
-"""A longer question is left out; MMLongBench-Doc's longest one has 60."""
-MAX_ANSWER_WORDS = 5
-"""MMLongBench leaves out longer answers; titles of sections may have more."""
+MAX_QUESTION_WORDS, MAX_ANSWER_WORDS = 75, 5
+"""MMLongBench-Doc's longest question has 60 words; MMLongBench leaves out longer answers."""
+BATCH = 48
+"""How many boxes one call of the program reads."""
+_DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
+_MODES = ("7", "6")
+"""How tesseract reads a picture: as one line, then, if the words differ, as a block."""
+_OPTIONS = ("-l", "eng", "--oem", "1", "-c", "page_separator=\f")
+_ALIKE = str.maketrans("0il1j|", "o" + "l" * 5)
+"""Letters that OCR cannot tell apart in many fonts."""
 
 
 class Failed(NamedTuple):
-    """Why a candidate failed."""
+    """Why a candidate failed: the check, a slug by which rejects are counted, what was found and expected."""
 
     stage: str
-    """The check."""
     reason: str
-    """A slug, by which rejects are counted."""
     found: str
-    """What was found."""
     expected: str
-    """What was expected."""
 
 
-def first_failed(document: Document, candidate: Candidate) -> Failed | None:
+def first_failed(pages: Sequence[Page], candidate: Candidate) -> Failed | None:
     """Return the first check that a candidate fails; None if it passes all that need no picture."""
-    for check in CHECKS:
-        if failed := check(document, candidate):
-            return failed
-    return None
-
-
-def _words(document: Document, candidate: Candidate) -> Failed | None:
     answers = [candidate.answer] if isinstance(candidate.answer, str) else candidate.answer
     count = len(candidate.question.split())
     if count > MAX_QUESTION_WORDS:
         return Failed("words", "question-too-long", f"{count} words", f"at most {MAX_QUESTION_WORDS}")
-    bound = MAX_ANSWER_WORDS + 3 * (candidate.kind == "heading-title")
-    if longest := next((each for each in answers if len(each.split()) > bound), ""):
-        return Failed("words", "long-form-answer", longest, f"at most {bound} words")
-    asked = f" {normal(candidate.question)} "
-    for answer in answers if not candidate.absent and candidate.kind != "table-largest" else ():
-        form = normal(answer)
-        is_telling = len(form.split()) >= 2 or sum(map(str.isdigit, form)) >= 3 or len(form) >= 8
-        if is_telling and f" {form} " in asked:
-            return Failed("words", "answer-in-question", answer, "a question without its answer")
+    if longest := next((answer for answer in answers if len(answer.split()) > MAX_ANSWER_WORDS), ""):
+        return Failed("words", "long-form-answer", longest, f"at most {MAX_ANSWER_WORDS} words")
+    number = normal(answers[-1])
+    if len(number) >= 3 and f" {number} " in f" {normal(candidate.question)} ":
+        return Failed("words", "answer-in-question", answers[-1], "a question without its answer")
+    if dry := next((fact for fact in candidate.facts if not fact.has_ink), None):
+        found = f"page {dry.page}: {dry.label}, {dry.leaf}, {dry.value}"
+        return Failed("ink", "words-not-rendered", found, "ink where the words are")
+    again = answer_again(pages, candidate)
+    if again != candidate.answer:
+        return Failed("again", "second-path-differs", repr(again), repr(candidate.answer))
     return None
 
 
-def _ink(document: Document, candidate: Candidate) -> Failed | None:
-    unseen = [mark for mark in candidate.marks if not _is_seen(document, mark.page, mark.box)]
-    if unseen:
-        return Failed(
-            "ink", "words-not-rendered", f"page {unseen[0].page}: {unseen[0].text}", "ink where the words are"
-        )
+def answer_again(pages: Sequence[Page], candidate: Candidate) -> str | tuple[str, ...] | None:
+    """Return the answer by the second path; None if the lines have other words than the marks say."""
+    for mark in candidate.marks:
+        letters = "".join(filter(str.isalnum, _lines_in(pages[mark.page - 1], mark.box).casefold()))
+        words = ("".join(filter(str.isalnum, word.casefold())) for word in mark.text.split())
+        if not all(word in letters for word in words):
+            return None
+    values = [fact.value for fact in candidate.facts]
+    numbers = [_fraction(value) for value in values]
+    match candidate.derived, [number for number in numbers if number is not None]:
+        case "", [_]:
+            return answer_of(values[0])
+        case "sum", found if len(found) == len(values):
+            return _written(sum(found, Fraction(0)), values)
+        case "absolute difference", [one, two]:
+            return _written(abs(one - two), values)
+        case "larger row", [one, two] if one != two:
+            return candidate.facts[one < two].label, _written(abs(one - two), values)
+        case "join", [one, two, _] if one != two and normal(candidate.facts[one < two].label) == normal(
+            candidate.facts[2].label
+        ):
+            return answer_of(values[2])
     return None
 
 
-def _is_seen(document: Document, page: int, box: Sequence[float]) -> bool:
-    from mmlongbench.questions.layer.page import Box
+def _lines_in(page: Page, box: Box) -> str:
+    """Return the text of the lines that touch a box, from top to bottom."""
+    return " ".join(
+        line.text
+        for line in page.lines
+        if line.box.x0 < box.x1 and line.box.x1 > box.x0 and line.box.y0 < box.y1 - 1 and line.box.y1 > box.y0 + 1
+    )
 
-    words = document.pages[page - 1].words_in(Box(*box), 0.5)
-    return bool(words) and all(word.has_ink or not any(map(str.isalnum, word.text)) for word in words)
 
-
-def _again(document: Document, candidate: Candidate) -> Failed | None:
-    if candidate.absent:
+def _fraction(printed: str) -> Fraction | None:
+    found = _DIGITS.findall(printed)
+    if len(found) != 1:
         return None
-    numbers = candidate.notes.get("subsections", "").split()
-    if [int(number.rpartition(".")[2]) for number in numbers] != list(range(1, len(numbers) + 1)):
-        return Failed("again", "numbers-with-a-gap", ", ".join(numbers), "numbers that run on from 1")
-    answer = answer_again(document, candidate)
-    if answer != candidate.answer:
-        return Failed("again", "second-path-differs", repr(answer), repr(candidate.answer))
-    return None
+    value = Fraction(found[0].replace(",", ""))
+    return -value if "(" in printed or re.match(r"\s*[$€£]?\s*[-−–]", printed) else value
 
 
-def _unique(document: Document, candidate: Candidate) -> Failed | None:
-    if document.unread and not candidate.absent and any(not place for _, place in places(document, candidate)):
-        return _unread("unique", document.unread, "pages that can be read, or OCR that reads them")
-    if found := sorted(_others(document, candidate) - set(alternatives(document, candidate))):
-        listed = ", ".join(map(str, found[:5]))
-        return Failed("unique", "also-on-another-page", f"page {listed}", f"only page {candidate.pages[0]}")
-    return None
+def _written(value: Fraction, printed: Sequence[str]) -> str:
+    """Return a fraction with as many decimals as the most precise operand has."""
+    decimals = max(len(_DIGITS.findall(text)[0].partition(".")[2]) for text in printed)
+    whole, rest = divmod(value.numerator * 10**decimals // value.denominator, 10**decimals)
+    return f"{whole:,}" + (f".{rest:0{decimals}}" if decimals else "")
 
 
-def alternatives(document: Document, candidate: Candidate) -> tuple[int, ...]:
-    """Return the other pages that may answer a question too and do not make it ambiguous: tables of contents, and pages
-    that speak about a numbered table.
+def ocr_name() -> str:
+    """Return the name and version of tesseract; empty if it is not installed."""
+    try:
+        return ocr_version()
+    except BuildError:
+        return ""
+
+
+def misread(path: Path, candidates: Sequence[Candidate], limits: Limits, kept: Path) -> dict[int, Failed]:
+    """Return, by its number, each candidate whose words OCR reads otherwise. What was read is kept in a file.
+
+    A font may say `O` for each `t`, and something may be painted over a number: so all letters and digits must be the
+    same, but for those that OCR cannot tell apart. Each box is read as one line of text, then as a block.
+
+    Raises:
+        SourceError, ReaderDiedError: as `page_crops`, or `tesseract` fails.
+
     """
-    others = _others(document, candidate)
-    numbered = all(fact.table.title.by == "number" for fact in candidate.facts)
-    return tuple(sorted(others if candidate.facts and numbered else others & document.contents))
+    try:
+        texts = dict(json.loads(kept.read_bytes()))
+    except (OSError, ValueError, TypeError):  # not there, or damaged
+        texts = {}
+    marks, before = dict.fromkeys(mark for candidate in candidates for mark in candidate.marks), len(texts)
+    ordered = sorted(marks, key=lambda mark: (mark.page, mark.box, mark.text))
+    for mode in _MODES:
+        left = [mark for mark in ordered if not _is_read(mark, texts) and _key(mark, mode) not in texts]
+        texts |= _texts(path, left, mode, limits)
+    if len(texts) > before:
+        write_whole(kept, [json.dumps(texts, ensure_ascii=False, sort_keys=True).encode()])
+    failed = {}
+    for number, candidate in enumerate(candidates):
+        if wrong := next((mark for mark in candidate.marks if not _is_read(mark, texts)), None):
+            read = " ".join(texts[_key(wrong, _MODES[-1])].split())[:80]
+            failed[number] = Failed("rendered", "ocr-differs", f"page {wrong.page}: {read}", wrong.text)
+    return failed
 
 
-def _others(document: Document, candidate: Candidate) -> set[int]:
-    """Return the pages, besides those of the candidate, that have all the words that the question rests on."""
-    if candidate.absent:
-        return set()
-    groups = [group for group, place in places(document, candidate) if not place]
-    return {page for group in groups for page in document.index.pages_with(*group)} - set(candidate.pages)
+def _key(mark: Mark, mode: str) -> str:
+    return f"{mode} {mark.page} {' '.join(f'{value:g}' for value in mark.box)}"
 
 
-def places(document: Document, candidate: Candidate) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield each group of phrases of a candidate with the page by which the question names its table, 0 if it does not:
-    where a page is named, no other page of the document can be meant.
+def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict[str, str]:
+    """Return what OCR reads in the box of each mark, by its key."""
+    boxes: dict[int, dict[str, Box]] = {}
+    for mark in marks:
+        boxes.setdefault(mark.page, {})[_key(mark, mode)] = mark.box
+    batches = [
+        (page, list(inside.items())[start : start + BATCH])
+        for page, inside in boxes.items()
+        for start in range(0, len(inside), BATCH)
+    ]
+    texts: dict[str, str] = {}
+    crops = [(page, [list(box) for _, box in batch]) for page, batch in batches]
+    for (page, batch), (_, _, picture) in zip(batches, page_crops(path, crops, limits) if crops else (), strict=True):
+        place = f"{path.name}, page {page}"
+        try:
+            read = run(picture, place, limits.seconds_a_page, (*_OPTIONS, "--psm", mode), "--seconds-a-page").split(
+                "\f"
+            )
+        except ValueError as error:
+            raise ReaderDiedError(f"{place}: tesseract failed ({error}); leave OCR out with --no-ocr") from error
+        if len(read) not in (len(batch), len(batch) + 1):
+            raise ReaderDiedError(f"{place}: tesseract read {len(read)} of {len(batch)} pictures")
+        texts |= {key: text.strip() for (key, _), text in zip(batch, read, strict=False)}
+    return texts
+
+
+def _is_read(mark: Mark, texts: dict[str, str]) -> bool:
+    return any(agrees(mark.text, texts.get(_key(mark, mode), "")) for mode in _MODES)
+
+
+def agrees(printed: str, read: str) -> bool:
+    """Return whether a text that was read in a picture has the printed words: the same digits and decimal point, and
+    the same letters.
+
+    >>> agrees("$ 9,889", "$9,889"), agrees("9,889", "9,839"), agrees("Net income", "Net lncome"), agrees("to", "tO")
+    (True, False, True, True)
     """
-    named = [fact.page if names_page(document, fact) else 0 for fact in candidate.facts]
-    for number, group in enumerate(candidate.phrases):
-        yield group, named[number] if number < len(named) else 0
+    if not any(map(str.isalpha, printed)):
+        digits, other = ("".join(filter(str.isdigit, text)) for text in (printed, read))
+        return digits == other and ("." in printed) <= ("." in read or "," in read)
+    return _letters(printed) in _letters(read)
 
 
-def places_elsewhere(document: Document, candidate: Candidate) -> tuple[tuple[tuple[str, ...], int], ...]:
-    """Return groups of phrases with which a page of another document might answer, and the number that the page must
-    have; 0 if any page might.
-
-    The label of a page has its number, so a table that has no other name can only be meant on a page with this number.
-    """
-    if not candidate.facts:
-        return tuple((group, 0) for group in candidate.elsewhere or candidate.phrases)
-    fact = candidate.facts[-1] if candidate.absent else None
-    found = []
-    for number, group in enumerate(candidate.elsewhere or candidate.phrases):
-        own = fact or candidate.facts[min(number, len(candidate.facts) - 1)]
-        found.append((group, 0 if own.table.title.words else own.page))
-    return tuple(found)
-
-
-def _absent(document: Document, candidate: Candidate) -> Failed | None:
-    if not candidate.absent:
-        return None
-    if document.unread:
-        return _unread("absent", document.unread, "pages that can be read, or OCR that reads them")
-    for phrases in candidate.phrases:
-        if found := document.index.pages_with(*phrases):
-            return Failed("absent", "answerable-after-all", f"page {found[0]}: {', '.join(phrases)}", "on no page")
-    near = set(candidate.pages).union(*(document.parts_of(fact.table) for fact in candidate.facts))
-    if beside := [page for page in document.index.pages_with(candidate.absent) if page in near]:
-        return Failed("absent", "changed-words-beside", f"page {beside[0]}: {candidate.absent}", "on none of its pages")
-    return None
-
-
-def _unread(stage: str, pages: Collection[int], expected: str) -> Failed:
-    listed = ", ".join(map(str, sorted(pages)[:5]))
-    return Failed(stage, "page-not-readable", f"{len(pages)} pages without words, such as page {listed}", expected)
-
-
-CHECKS: Sequence[Callable[[Document, Candidate], Failed | None]] = (_words, _ink, _again, _unique, _absent)
-"""The checks that need the document alone."""
+def _letters(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(filter(str.isalnum, plain.replace("|", "l"))).translate(_ALIKE)

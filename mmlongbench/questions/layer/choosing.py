@@ -1,106 +1,111 @@
-"""Chooses among the candidates that passed: few of a page, one of a row, and shares of kinds.
+"""Chooses among the candidates that passed: few of a page, each row of a document once, and shares of a file.
 
-Which ones is drawn by hashes of the document and the question, so another document changes nothing.
+A document may have a fifth of the questions and a kind a quarter, so that no document and no kind decides the score of
+the file. Which ones are taken is drawn by hashes of the documents and the questions.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from mmlongbench.draws import Draws
-from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.checks import Failed
-from mmlongbench.questions.layer.index import normal
+from mmlongbench.questions.layer.facts import normal
+from mmlongbench.questions.layer.kinds import Candidate
 
 MOST_OF_A_PAGE = 5
-"""How many questions may need a page, and of how many it may be the page of the question before its edit."""
-MOST_OF_A_KIND: dict[str, int] = {
-    "table-value": 20,
-    "table-row": 8,
-    "table-pair": 8,
-    "table-change": 8,
-    "table-sum": 6,
-    "table-largest": 6,
-    "table-count": 6,
-    "cross-page-pair": 10,
-    "cross-page-difference": 8,
-    "cross-page-join": 10,
-    "caption-number": 8,
-    "caption-page": 5,
-    "caption-count": 4,
-    "heading-of-caption": 5,
-    "heading-title": 6,
-    "heading-number": 5,
-    "heading-page": 5,
-    "subsection-count": 4,
-}
+"""How many questions may need a page."""
+MOST_OF_A_KIND = 25
 """How many questions of a kind a document may have."""
-ABSENT = "unanswerable"
-"""The kind of questions without an answer."""
-ABSENT_SHARE = 0.21
-"""The share of questions without an answer; it is that of MMLongBench-Doc."""
+OF_A_DOCUMENT, OF_A_KIND = Fraction(1, 5), Fraction(1, 4)
+"""The largest shares of the questions of a file."""
+_SURPLUS = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")
+Named = tuple[str, Candidate]
+"""A document and a candidate."""
 
 
-class _Chosen:
-    """What was chosen so far."""
+def shortlist(sha256: str, candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[tuple[Candidate, Failed]]]:
+    """Return the candidates of a document that OCR reads, and the others with the reason. Kinds take turns, rare ones
+    first, so that a page with many cells is not used up by one kind.
 
-    def __init__(self) -> None:
-        self.taken: list[Candidate] = []
-        self.left: list[Candidate] = []
-        self._pages: Counter[tuple[bool, int]] = Counter()
-        self._kinds: Counter[str] = Counter()
-        self._slots: set[str] = set()
-
-    def offer(self, candidate: Candidate, most: int) -> bool:
-        """Take a candidate if its kind, pages and slots are free; return whether it was taken."""
-        places = [(bool(candidate.absent), page) for page in candidate.pages]
-        is_free = (
-            self._kinds[candidate.kind] < most
-            and all(self._pages[place] < MOST_OF_A_PAGE for place in places)
-            and self._slots.isdisjoint(candidate.slots)
-        )
-        (self.taken if is_free else self.left).append(candidate)
-        if is_free:
-            self._kinds[candidate.kind] += 1
-            self._pages.update(places)
-            self._slots.update(candidate.slots)
-        return is_free
-
-
-def asked_twice(candidates: Mapping[int, Candidate]) -> Iterator[tuple[int, Failed]]:
-    """Yield the number of each candidate that asks what another one asks, with the reason: all of them if their answers
-    differ, because the question then has no one answer, otherwise all but the first.
-    """
-    same: dict[str, list[int]] = {}
-    for number, candidate in candidates.items():
-        same.setdefault(normal(candidate.question), []).append(number)
-    for numbers in same.values():
-        answers = {candidates[number].answer for number in numbers}
-        for number in numbers if len(answers) > 1 else numbers[1:]:
-            found = " / ".join(sorted(map(str, answers)))
-            yield number, Failed("choosing", "same-question", found, "another question, or one with one answer")
-
-
-def chosen(sha256: str, candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
-    """Return the chosen candidates of a document, and those that are left over.
-
-    Kinds take turns, so that a page with many cells is not used up by one kind. Questions without an answer come last,
-    because their share depends on how many of the others there are.
+    A name of a row is used by one question of a document, so no answer stands in another question, and no two questions
+    have one answer.
     """
     draws = Draws(("choosing questions", sha256))
-    by_kind: dict[str, list[Candidate]] = {}
+    asked = Counter(normal(candidate.question) for candidate in candidates)
+    kinds: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        by_kind.setdefault(candidate.kind, []).append(candidate)
-    absent = draws.order("absent", by_kind.pop(ABSENT, []), lambda each: each.question)
-    rarest = sorted(by_kind.items(), key=lambda item: (len(item[1]), item[0]))
-    queues = [draws.order(kind, found, lambda each: each.question) for kind, found in rarest]
-    result = _Chosen()
+        kinds.setdefault(candidate.kind, []).append(candidate)
+    queues = [draws.order(kind, of_kind, lambda c: c.question) for kind, of_kind in kinds.items()]
+    queues.sort(key=lambda queue: (len(queue), queue[0].kind))
+    taken: list[Candidate] = []
+    left: list[tuple[Candidate, Failed]] = []
+    pages, of_kind, names, answers = Counter[int](), Counter[str](), set[str](), set[object]()
     while any(queues):
         for queue in queues:
             while queue:
                 candidate = queue.pop(0)
-                if result.offer(candidate, MOST_OF_A_KIND[candidate.kind]):
+                own = {normal(fact.label) for fact in candidate.facts}
+                is_free = (
+                    asked[normal(candidate.question)] == 1
+                    and of_kind[candidate.kind] < MOST_OF_A_KIND
+                    and all(pages[page] < MOST_OF_A_PAGE for page in candidate.pages)
+                    and not any(f" {one} " in f" {two} " or f" {two} " in f" {one} " for one in own for two in names)
+                    and candidate.answer not in answers
+                )
+                if is_free:
+                    taken.append(candidate)
+                    pages.update(candidate.pages)
+                    of_kind[candidate.kind] += 1
+                    names |= own
+                    answers.add(candidate.answer)
                     break
-    most = round(len(result.taken) * ABSENT_SHARE / (1 - ABSENT_SHARE))
-    for candidate in absent:
-        result.offer(candidate, most)
-    return result.taken, result.left
+                left.append((candidate, _SURPLUS))
+    return taken, left
+
+
+def chosen(
+    candidates: Mapping[str, Sequence[Candidate]], *, keeps_all: bool
+) -> tuple[list[Named], list[tuple[str, Candidate, Failed]], tuple[str, ...]]:
+    """Return the questions of a file, those that are left out with the reason, and notes on what could not be kept.
+
+    With fewer than five documents, or four kinds, that have questions, no choice could keep the shares: then documents,
+    or kinds, have any share, and a note says so.
+    """
+    every = [(name, candidate) for name, of_document in candidates.items() for candidate in of_document]
+    if keeps_all or not every:
+        return every, [], ()
+    documents, kinds = Counter(name for name, _ in every), Counter(candidate.kind for _, candidate in every)
+    notes = []
+    if len(documents) < 1 / OF_A_DOCUMENT:
+        notes.append(f"only {len(documents)} documents have questions: one may have more than a fifth of them")
+    if len(kinds) < 1 / OF_A_KIND:
+        notes.append(f"only {len(kinds)} kinds have questions: one may have more than a quarter of them")
+    draws = Draws(("questions of a file", *sorted(documents)))
+    turns: Counter[tuple[str, str]] = Counter()
+    order: list[tuple[int, int, int, int, str, Candidate]] = []
+    for name, candidate in draws.order("file", every, lambda each: f"{each[0]} {each[1].question}"):
+        turns[name, candidate.kind] += 1
+        order.append((turns[name, candidate.kind], kinds[candidate.kind], documents[name], len(order), name, candidate))
+    order.sort(key=lambda each: each[:4])  # documents and kinds take turns, rare ones first
+    bound = len(every)
+    while True:  # each share is one of the questions that are taken in the end
+        of_document = bound if notes and "documents" in notes[0] else int(OF_A_DOCUMENT * bound)
+        of_kind = bound if notes and "kinds" in notes[-1] else int(OF_A_KIND * bound)
+        names, used = Counter[str](), Counter[str]()
+        taken: list[Named] = []
+        left: list[tuple[str, Candidate, Failed]] = []
+        for *_, name, candidate in order:
+            if names[name] >= of_document:
+                expected = f"at most a fifth of the questions, {of_document}; --all keeps them"
+                left.append((name, candidate, Failed("choosing", "share-of-a-document", name, expected)))
+            elif used[candidate.kind] >= of_kind:
+                expected = f"at most a quarter of the questions, {of_kind}; --all keeps them"
+                left.append((name, candidate, Failed("choosing", "share-of-a-kind", candidate.kind, expected)))
+            else:
+                taken.append((name, candidate))
+                names[name] += 1
+                used[candidate.kind] += 1
+        if len(taken) >= bound:
+            return taken, left, tuple(notes)
+        bound = len(taken)

@@ -1,33 +1,103 @@
-"""Facts of tables that two independent readers see in the same way: a label, a column, a value, and where they stand.
+"""Facts: cells of tables that two readers see in the same way, and that nothing in the document can be confused with.
 
-The first reader knows only the places of words (`columns.py`), the second only PyMuPDF's grids (`grids.py`).
+A table is called by its numbered caption, or by its heading; where the document has this heading on other pages too, by
+the heading of its page as well. No other page of the document, except its contents, has these words. The row and the
+column are called by words that no other row and column of the table have.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
-from mmlongbench.questions.layer.columns import Row, WordTable, box_of, clean_label, read_table
-from mmlongbench.questions.layer.grids import CellWords, confirmed_by, ruled_cells
-from mmlongbench.questions.layer.headers import Header
-from mmlongbench.questions.layer.page import Box, Line, Page, Region
-from mmlongbench.questions.layer.pieces import Piece
-from mmlongbench.questions.layer.titles import Title, clean_title, title_of
-from mmlongbench.questions.numbers import number_of
+from mmlongbench.questions.layer.grids import confirms
+from mmlongbench.questions.layer.page import Box, Page, around
+from mmlongbench.questions.layer.words import YEAR, Header, Row, WordTable, clean_label, read_table
 
-MAX_LABEL_WORDS = 14
-"""A longer label is not quoted."""
-_CONTENTS_SHARE = 0.5
-"""A page with leader dots or page numbers at so large a share of its lines is a table of contents."""
-
-
-_YEAR = re.compile(r"(19|20)\d\d")
+MAX_LABEL_WORDS, MAX_TITLE_WORDS = 14, 16
+"""Longer labels and headings are not quoted."""
+NEAR = 70.0
+"""A caption or heading is at most so many points away."""
+_PRINTED = re.compile(
+    r"(?P<sign>[-−–+]?)\s?[$€£¥]?\s?(?P<open>\(?)\s?[$€£¥]?\s?(?P<inner>[-−–]?)(?P<digits>(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s?"
+    r"(?P<percent>%?)\s?(?P<close>\)?)\s?(?P<after>%?)"
+)
 _RANGE = re.compile(r"(19|20)\d\d|\$?\d[\d,]*\s?([-–—]|to)\s?\$?\d[\d,]*|\d+\+")
 """Matches labels that are years or ranges, such as `2019`, `18-29` and `65+`."""
+_CAPTION = re.compile(
+    r"\W*(?i:continued from |continuation of )?(?P<kind>(?i:table|exhibit))\s+"
+    r"(?P<number>[A-Z]?\d{1,3}(?:\.\d{1,2})?|[IVX]{1,5})"
+    r"(?:(?i:[\s(\[,:;.–—-]*(?:cont(?:inued|['’]?d)?\b|concluded))|\s*(?:[.:|–—-]|$)|(?=\s+[A-Z“\"]))"
+)
+"""Matches a line that begins as the caption of a table does, or as that of a part of it on another page."""
+_UNIT = re.compile(
+    r"\(?\b((?:dollars |amounts |shares |u\.s\. dollars |\$ )*in (?:us\$ |u\.s\. dollars |\$ |€ )?"
+    r"(?:thousands|millions|billions|percent|percentages)(?: of [a-z.$€ ]{2,20}|,? except [a-z ,/-]{4,60})?)\)?",
+    re.IGNORECASE,
+)
+_CONTINUED = re.compile(r"[\s(–—-]*\bcont(inued|['’]?d)\b\.?\)?", re.IGNORECASE)
+_NO_TITLE = re.compile(
+    r"(?i:(table of )?contents|index|page)|\(.*|.*(?i:,? (inc|corp|ltd|llc|plc|co)\b\.?( and subsidiaries)?)|"
+    r".*([a-z] [b-z]\b|[a-z] a\W*$).*"
+)
+"""Matches what is no title: units, names of companies, and words whose last letter stands alone."""
 _HEADINGS = ("section-header", "title")
-_PAGES = frozenset(("page", "pages"))
-"""Words in headers of columns of tables of contents."""
+_CONTENTS = frozenset(("contents", "table of contents", "index", "list of tables", "list of figures"))
+
+
+def normal(text: str) -> str:
+    """Return the letters and digits of a text in lower case, with one blank between runs of them.
+
+    >>> normal("Net income (loss): $9,889")
+    'net income loss 9 889'
+    """
+    return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
+
+
+def number_of(printed: str) -> Decimal | None:
+    """Return the value of a printed number; None if it is no number. Round brackets and signs make it negative.
+
+    >>> number_of("$ (1,203.50)"), number_of("12 %"), number_of("−4"), number_of("1,06")
+    (Decimal('-1203.50'), Decimal('12'), Decimal('-4'), None)
+    """
+    found = _PRINTED.fullmatch(printed.strip())
+    if not found or not found["digits"] or bool(found["open"]) != bool(found["close"]):
+        return None
+    value = Decimal(found["digits"].replace(",", ""))
+    is_negative = found["open"] or found["sign"] in tuple("-−–") or found["inner"]
+    return -value if is_negative else value
+
+
+def answer_of(printed: str) -> str:
+    """Return a printed number as an answer: without a currency sign, with a minus for brackets.
+
+    >>> answer_of("$ 9,889"), answer_of("(380)"), answer_of("45.6 %")
+    ('9,889', '-380', '45.6%')
+    """
+    plain = re.sub(r"[$€£¥\s]", "", printed).replace("−", "-").replace("–", "-")
+    if not plain.startswith("("):
+        return plain
+    return "-" + plain.replace("(", "").replace(")", "").lstrip("-")
+
+
+class PageIndex:
+    """Finds phrases on the pages of a document: words in a normal form."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Index the texts of all pages."""
+        self.texts = [f" {normal(text)} " for text in texts]
+        self._known: dict[str, frozenset[int]] = {}
+
+    def pages_with(self, *phrases: str) -> frozenset[int]:
+        """Return the numbers of the pages, from 1, on which all phrases are; no page if there is no phrase."""
+        pages = [self._pages_with(form) for phrase in phrases if (form := normal(phrase))]
+        return frozenset.intersection(*pages) if pages else frozenset()
+
+    def _pages_with(self, form: str) -> frozenset[int]:
+        if form not in self._known:
+            self._known[form] = frozenset(at for at, text in enumerate(self.texts, 1) if f" {form} " in text)
+        return self._known[form]
 
 
 @dataclass(frozen=True)
@@ -38,15 +108,24 @@ class TableName:
     """The number of the page, from 1."""
     number: int
     """The number of the table on the page, from 0."""
-    title: Title
-    """What it is called."""
-    is_alone: bool
-    """Whether it is the only table of the page."""
+    caption: str
+    """`Table 3`; empty if it has no numbered caption."""
+    headings: tuple[str, ...]
+    """Its heading, and that of its page if it needs it; empty if it has a numbered caption."""
+    unit: str
+    """The unit of the values as it is printed near the table, such as `in millions`; empty if there is none."""
+    box: Box
+    """Where the caption or heading is."""
 
     @property
-    def key(self) -> tuple[int, int]:
-        """The page and the number of the table; no other table of the document has both."""
-        return self.page, self.number
+    def words(self) -> tuple[str, ...]:
+        """The words that name it."""
+        return (self.caption,) if self.caption else self.headings
+
+    def __str__(self) -> str:
+        """Return how questions name it."""
+        name = self.caption or f"the table under the heading “{self.headings[0]}”"
+        return f"{name} on the page with the heading “{self.headings[1]}”" if len(self.headings) > 1 else name
 
 
 @dataclass(frozen=True)
@@ -54,147 +133,202 @@ class Fact:
     """A cell of a table."""
 
     table: TableName
-    """The table."""
     row: int
     """The number of the row, from 0."""
     column: int
     """The number of the column, from 0."""
     label: str
-    """The label of the row."""
+    """The name of the row."""
     group: str
-    """The group of rows that it belongs to; empty if there is none."""
+    """The line above that the row belongs to; empty if there is none."""
     header: str
-    """The header of the column with what spans it."""
-    leaf: str
-    """The header of the column alone."""
+    """The name of the column."""
     value: str
     """The value as it is printed, without blanks after signs and without a deviation."""
     whole: str
     """The value with its deviation, such as `66.4% (0.8%)`."""
-    label_box: Box
-    """Where the label is."""
-    header_box: Box
-    """Where the header of the column alone is."""
-    value_box: Box
-    """Where the value is."""
-    value_words: tuple[str, ...]
-    """The words of the value as the file has them."""
+    boxes: tuple[Box, Box, Box]
+    """Where the label, the header over this column alone, and the value are."""
+    leaf: str
+    """The header over this column alone."""
     has_ink: bool
-    """Whether the boxes of label, header and value hold ink."""
-    readers: tuple[str, ...]
-    """How the grids that confirm the cell were found."""
-    times: int
-    """How many lines of the table have this value in this column, also rows that are no facts and lines that are no
-    rows."""
-    is_text: bool = False
-    """Whether the value is text, in a ruled table."""
+    """Whether the words of label, header and value hold ink."""
 
     @property
     def page(self) -> int:
         """The number of the page, from 1."""
         return self.table.page
 
-
-@dataclass
-class PageFacts:
-    """What a page gives."""
-
-    facts: list[Fact] = field(default_factory=list)
-    """The facts that the readers agree on."""
-    names: list[TableName] = field(default_factory=list)
-    """What all tables of the layout are called, from top to bottom."""
-    tables: int = 0
-    """The tables of the layout."""
-    read: int = 0
-    """The tables that were read from words."""
-    cells: int = 0
-    """The cells that were read from words."""
-    losses: Counter[str] = field(default_factory=Counter)
-    """Why tables and cells gave no fact, with how many there were."""
+    @property
+    def amount(self) -> Decimal:
+        """The value as a number."""
+        return number_of(self.value) or Decimal(0)
 
 
-def facts_of(page: Page) -> PageFacts:
-    """Return the facts of a page's tables."""
-    found = PageFacts()
-    tables = page.tables
-    found.tables = len(tables)
-    if tables and is_contents(page):
-        found.losses["table-of-contents"] += len(tables)
-        return found
-    for number, region in enumerate(tables):
-        table = read_table(page, region.box)
-        if isinstance(table, str):
-            found.losses[table] += 1
-            found.names.append(TableName(page.number, number, title_of(page, region, ""), len(tables) == 1))
-            _add_text(found, page, found.names[-1], region)
-            continue
-        found.read += 1
-        name = TableName(page.number, number, title_of(page, region, table.corner), len(tables) == 1)
-        found.names.append(name)
-        found.facts += _unique(found, list(_numbers(found, page, table, name)), table, page.lines)
-    return found
+def facts_of(pages: Sequence[Page], index: PageIndex, losses: Counter[str]) -> Iterator[Fact]:
+    """Yield the facts of a document; `losses` counts why tables and cells gave none."""
+    contents = frozenset(page.number for page in pages if is_contents(page))
+    names = [name for page in pages if page.number not in contents for name in _names_of(page)]
+    captions = Counter(caption for page in pages if page.number not in contents for caption in _captions_on(page))
+    headings = Counter(normal(name.headings[0]) for name in names if name.headings)
+    called = {(name.page, name.number): name for name in names}
+    for page in pages:
+        for number, box in enumerate(page.tables):
+            name = called.get((page.number, number))
+            table = read_table(page, box)
+            reason = "table-of-contents" if page.number in contents else "table-without-a-name" if not name else ""
+            if isinstance(table, str):
+                reason = reason or table
+            if name and not reason:
+                name = _named_once(name, page, index, contents, captions, headings)
+                reason = "" if name else "name-twice-in-the-document"
+            if reason or name is None or isinstance(table, str):
+                losses[reason] += 1
+                continue
+            unit = name.unit or _unit(" ".join(table.corner))
+            yield from _cells(page, table, replace(name, unit=unit), losses)
 
 
 def is_contents(page: Page) -> bool:
     """Return whether a page is a table of contents: many lines end with a page number after dots, or it says so."""
     texts = [line.text.strip() for line in page.lines if len(line.text.strip()) > 1]
     dotted = sum("....." in text or ". . . ." in text or "…" in text for text in texts)
-    heads = {page.text_in(each.box).casefold().strip(" :") for each in page.regions if each.kind in _HEADINGS}
-    is_named = bool(heads & {"contents", "table of contents", "index", "list of tables", "list of figures"})
-    numbers = sum(text.isdigit() for text in texts) + sum(text[-1:].isdigit() and not text.isdigit() for text in texts)
-    return (dotted >= 5 and dotted >= 0.2 * len(texts)) or (is_named and numbers >= _CONTENTS_SHARE * len(texts))
+    heads = {page.text_in(region.box).casefold().strip(" :") for region in page.regions if region.kind in _HEADINGS}
+    numbers = sum(text[-1].isdigit() for text in texts)
+    return (dotted >= 5 and dotted >= 0.2 * len(texts)) or (bool(heads & _CONTENTS) and 2 * numbers >= len(texts))
 
 
-def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) -> Iterator[Fact]:
-    """Yield the facts of a table of numbers."""
-    first = table.columns[0][0]
+def _names_of(page: Page) -> Iterator[TableName]:
+    """Yield the tables of a page that have a caption or a heading."""
+    for number, table in enumerate(page.tables):
+        near = [region for region in page.regions if region.kind != "table" and _distance(region.box, table) <= NEAR]
+        unit = _unit(
+            " ".join(page.text_in(box) for box, kind in near if kind in ("text", "caption", *_HEADINGS))[-300:]
+        )
+        captions = [box for box, kind in near if kind in ("caption", "text", *_HEADINGS) and _captions_in(page, box)]
+        if captions:
+            nearest = min(captions, key=lambda box: _distance(box, table))
+            tables = [other for other in page.tables if _distance(nearest, other) <= NEAR]
+            if min(tables, key=lambda other: (_distance(nearest, other), other)) == table:
+                unit = unit or _unit(page.text_in(nearest))
+                yield TableName(page.number, number, _captions_in(page, nearest)[0], (), unit, nearest)
+                continue
+        above = [box for box, kind in near if kind in _HEADINGS and box.y1 <= table.y0 + 4]
+        titles = [(box, clean_title(page.text_in(box))) for box in sorted(above, key=lambda box: -box.y1)]
+        box, title = next(((box, title) for box, title in titles if not _is_unit(title)), (table, ""))
+        between = [region.box for region in page.regions if region.kind == "picture"] + list(page.tables)
+        is_first = not any(box.y1 <= other.y0 + 2 and other.y1 <= table.y0 + 2 for other in between)
+        if is_first and _can_be_title(title):
+            yield TableName(page.number, number, "", (title,), unit, box)
+
+
+def _can_be_title(text: str) -> bool:
+    is_short = len(text.split()) <= MAX_TITLE_WORDS
+    return is_short and sum(map(str.isalpha, text)) >= 6 and not _NO_TITLE.fullmatch(text)
+
+
+def _is_unit(text: str) -> bool:
+    return bool(_UNIT.fullmatch(text.strip("() "))) or (text.startswith("(") and text.endswith(")"))
+
+
+def clean_title(text: str) -> str:
+    """Return a heading without `continued` and signs at its end.
+
+    >>> clean_title("Balance Sheets (Continued):")
+    'Balance Sheets'
+    """
+    return _CONTINUED.sub("", " ".join(text.split())).strip(" :–—-")
+
+
+def _captions_on(page: Page) -> Iterator[str]:
+    """Yield the name of each table of which a line of the page begins a part, such as `Table 3`."""
+    for line in page.lines:
+        if found := _CAPTION.match(" ".join(line.text.split())):
+            yield f"{found['kind'].capitalize()} {found['number']}"
+
+
+def _captions_in(page: Page, box: Box) -> list[str]:
+    found = _CAPTION.match(page.text_in(box))
+    return [f"{found['kind'].capitalize()} {found['number']}"] if found else []
+
+
+def _distance(box: Box, table: Box) -> float:
+    """Return how far a box is above or below a table; infinite if it is over no part of it."""
+    is_over = box.x0 < table.x1 and box.x1 > table.x0
+    return max(table.y0 - box.y1, box.y0 - table.y1, 0.0) if is_over else float("inf")
+
+
+def _unit(text: str) -> str:
+    found = _UNIT.search(text)
+    return " ".join(found[1].split()).rstrip(" ,").lower() if found else ""
+
+
+def _named_once(
+    name: TableName,
+    page: Page,
+    index: PageIndex,
+    contents: frozenset[int],
+    captions: Mapping[str, int],
+    headings: Mapping[str, int],
+) -> TableName | None:
+    """Return a table with a name that nothing else in the document has; None if there is none."""
+    if name.caption:
+        return name if captions[name.caption] == 1 else None
+    title = name.headings[0]
+    if headings[normal(title)] == 1 and index.pages_with(title) - contents == {page.number}:
+        return name
+    on_page = sum(normal(title) == normal(other.headings[0]) for other in _names_of(page) if other.headings)
+    for region in page.regions:
+        first = clean_title(page.text_in(region.box))
+        if region.kind in _HEADINGS and _can_be_title(first) and normal(first) not in normal(title):
+            is_one = on_page == 1 and index.pages_with(title, first) - contents == {page.number}
+            return replace(name, headings=(title, first)) if is_one else None
+    return None
+
+
+def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) -> Iterator[Fact]:
+    """Yield the cells of a table that both readers see in the same way, and whose row and column have one name each."""
+    labels = Counter(normal(row.label) for row in table.rows)
     for number, row in enumerate(table.rows):
         headers = table.headers[row.section]
+        bad_label = row.is_unsure or _bad_label(row.label)
+        if labels[normal(row.label)] > 1:
+            bad_label = "label-twice-in-the-table"
+        elif not name.caption and _rows_like(row, name, page) > 1:
+            bad_label = "label-twice-on-the-page"
         for column, piece in sorted(row.values.items()):
             if not piece.is_number:
                 continue
-            found.cells += 1
             header = headers[column]
-            reason = row.is_unsure or header.fault or _ambiguous(header, column, headers) or _bad_label(row.label)
-            if reason := reason or ("table-of-contents" if _PAGES & set(_key(header.leaf).split()) else ""):
-                found.losses[reason] += 1
+            reason = bad_label or header.fault or _ambiguous(header, column, headers)
+            if not reason and {"page", "pages"} & set(normal(header.leaf).split()):
+                reason = "table-of-contents"
+            if not reason and number_of(piece.number) is None:
+                reason = "no-plain-number"
+            if not reason and not confirms(page, row.words, header.leaf_words, piece.words, table.columns[0][0]):
+                reason = "readers-disagree"
+            if reason:
+                losses[reason] += 1
                 continue
-            cell = CellWords(row.words, header.leaf_words, piece.words, first)
-            readers = confirmed_by(page, cell)
-            if not readers:
-                found.losses["readers-disagree"] += 1
-                continue
-            words = (*row.words, *header.words, *piece.words)
+            parts = row.words, header.leaf_words, piece.number_words
+            others = [other for at, other in enumerate(headers) if at != column]
             yield Fact(
                 name,
                 number,
                 column,
                 row.label,
                 row.group,
-                _shown(header, column, headers),
-                header.leaf,
+                clean_label(header.text if any(_can_mean(header, other) for other in others) else header.leaf),
                 piece.number,
                 piece.text,
-                box_of(row.words),
-                box_of(header.leaf_words),
-                box_of(piece.number_words),
-                tuple(word.text for word in piece.words),
-                all(word.has_ink for word in words),
-                readers,
-                _times(piece, table.over[column]),
+                (
+                    around([w.box for w in parts[0]]),
+                    around([w.box for w in parts[1]]),
+                    around([w.box for w in parts[2]]),
+                ),
+                header.leaf,
+                all(word.has_ink for word in (*row.words, *header.words, *piece.words)),
             )
-
-
-def _times(piece: Piece, column: Sequence[Piece]) -> int:
-    """Return how many pieces over a column are the same number, also those of rows that are not read."""
-    value = number_of(piece.number)
-    return sum(other.text == piece.text or (value is not None and number_of(other.number) == value) for other in column)
-
-
-def _shown(header: Header, column: int, headers: Sequence[Header]) -> str:
-    """Return how questions name a column: by its own header, and by what spans it if another header has these words."""
-    others = [other for number, other in enumerate(headers) if number != column]
-    return clean_label(header.text if any(_can_mean(header, other) for other in others) else header.leaf)
 
 
 def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
@@ -202,8 +336,10 @@ def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
 
     Where another header has the same words, both columns must be spanned by something, and by something else.
     """
-    for number, other in enumerate(headers):
-        if number == column or not _can_mean(header, other):
+    for at, other in enumerate(headers):
+        if at != column and (own := YEAR.sub("", normal(header.leaf)).strip()) and _is_in(own, other.above):
+            return "header-of-two-columns"  # `Benefits 2017` beside columns below `Pension benefits`
+        if at == column or not _can_mean(header, other):
             continue
         is_spanned = header.is_whole and other.is_whole and header.above and other.above
         if not is_spanned or _is_in(header.above, other.above) or _is_in(header.text, other.text):
@@ -215,16 +351,14 @@ def _can_mean(header: Header, other: Header) -> bool:
     """Return whether the words over one column alone may be meant for another one: the lower lines of one are those of
     the other, or a bare year is in both.
     """
-    one, two = header.own_lines, other.own_lines
+    one, two = list(map(normal, header.own_lines)), list(map(normal, other.own_lines))
     shorter = min(len(one), len(two))
-    has_same_end = shorter > 0 and list(map(_key, one[-shorter:])) == list(map(_key, two[-shorter:]))
-    is_year = bool(_YEAR.fullmatch(header.leaf)) and _is_in(header.leaf, other.text)
-    return has_same_end or is_year or _key(header.leaf) == _key(other.leaf)
+    is_year = bool(YEAR.fullmatch(header.leaf)) and _is_in(header.leaf, other.text)
+    return (shorter > 0 and one[-shorter:] == two[-shorter:]) or is_year or normal(header.leaf) == normal(other.leaf)
 
 
 def _is_in(words: str, text: str) -> bool:
-    """Return whether words are a run of the words of a text."""
-    return f" {_key(words)} " in f" {_key(text)} "
+    return f" {normal(words)} " in f" {normal(text)} "
 
 
 def _bad_label(label: str) -> str:
@@ -233,90 +367,13 @@ def _bad_label(label: str) -> str:
     return "label-too-long" if len(label.split()) > MAX_LABEL_WORDS else ""
 
 
-def _key(text: str) -> str:
-    return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
-
-
-def _unique(found: PageFacts, facts: Sequence[Fact], table: WordTable, lines: Sequence[Line]) -> list[Fact]:
-    """Return the facts whose label is on one row of the table and, unless the table has a number, begins one line of
-    the page alone: below one heading there may be several tables with the same rows, such as one for each year.
-    """
-    rows = Counter(_key(row.label) for row in table.rows)
-    kept = []
-    for fact in facts:
-        key = _key(fact.label)
-        if rows[key] > 1:
-            found.losses["label-twice-in-the-table"] += 1
-        elif fact.table.title.by != "number" and _rows_like(table.rows[fact.row], fact.table.title, lines) > 1:
-            found.losses["label-twice-on-the-page"] += 1
-        else:
-            kept.append(fact)
-    return kept
-
-
-def _rows_like(row: Row, title: Title, lines: Sequence[Line]) -> int:
-    """Return how many lines of a page, below the title if there is one, begin as a row does: with the first line of its
-    label, and with no other words after it.
+def _rows_like(row: Row, name: TableName, page: Page) -> int:
+    """Return how many lines of a page, from the heading on, begin as a row does and have no other words: below one
+    heading there may be several tables with the same rows, such as one for each year.
     """
     words = row.words[: len(row.label.split())]  # a mark of a footnote may follow
-    label = _key(" ".join(word.text for word in words if word.box.y0 < words[0].box.y1))
-    below = [line for line in lines if title.box is None or line.box.y0 >= title.box.y0]
-    return sum(_begins(_key(line.text), label) for line in below)
-
-
-def _begins(line: str, label: str) -> bool:
-    """Return whether a line is a label, perhaps with values after it.
-
-    >>> _begins("net sales 29 128", "net sales"), _begins("net sales growth", "net sales")
-    (True, False)
-    """
-    rest = line.removeprefix(label)
-    return bool(label) and line.startswith(label) and not any(map(str.isalpha, rest))
-
-
-def _add_text(found: PageFacts, page: Page, name: TableName, region: Region) -> None:
-    """Add the facts of a ruled table of short texts: two grids, of the network and of the drawn lines, must agree."""
-    inside = {
-        how: [cell for _, cell in ruled_cells(page, how) if region.box.holds(cell.value_box.x, cell.value_box.y)]
-        for how in ("lines", "network")
-    }
-    by_lines = Counter((cell.label, cell.header, cell.value) for cell in inside["lines"])
-    by_network = Counter((_key(clean_title(cell.label)), cell.header) for cell in inside["network"])
-    same = Counter((cell.header, _key(cell.value)) for cell in inside["network"])
-    rows: dict[str, int] = {}
-    columns: dict[str, int] = {}
-    for cell in inside["network"]:
-        found.cells += 1
-        short = len(cell.value.split()) <= 5 and len(cell.header.split()) <= 6
-        label = clean_title(cell.label)
-        if not short or _bad_label(label):
-            found.losses["text-too-long"] += 1
-        elif by_lines[cell.label, cell.header, cell.value] != 1:
-            found.losses["readers-disagree"] += 1
-        elif by_network[_key(label), cell.header] > 1:
-            found.losses["label-twice-in-the-table"] += 1
-        else:
-            row = rows.setdefault(label, len(rows))
-            column = columns.setdefault(cell.header, len(columns))
-            words = page.words_in(cell.value_box, 0.0) + page.words_in(cell.label_box, 0.0)
-            found.facts.append(
-                Fact(
-                    name,
-                    row,
-                    column,
-                    label,
-                    "",
-                    clean_title(cell.header),
-                    clean_title(cell.header),
-                    cell.value,
-                    cell.value,
-                    cell.label_box,
-                    cell.header_box,
-                    cell.value_box,
-                    tuple(cell.value.split()),
-                    all(word.has_ink for word in words),
-                    ("lines", "network"),
-                    same[cell.header, _key(cell.value)],
-                    is_text=True,
-                )
-            )
+    label = normal(" ".join(word.text for word in words if word.box.y0 < words[0].box.y1))
+    lines = (normal(line.text) for line in page.lines if line.box.y0 >= name.box.y0)
+    return sum(
+        bool(label) and line.startswith(label) and not any(map(str.isalpha, line.removeprefix(label))) for line in lines
+    )

@@ -1,4 +1,7 @@
-"""Makes questions of a folder of PDFs from their layer: each document alone, then the checks between documents."""
+"""Makes questions of a folder of PDFs from their layer: each document alone, then what is claimed of all of them.
+
+A context is padded with pages of other documents of the folder, so no page of another document may answer a question.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,36 +9,31 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mmlongbench.answers import AnswerFormat
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf import oversized
-from mmlongbench.draws import digest
+from mmlongbench.documents.ocr import read_page
+from mmlongbench.documents.pages import KeptTexts
+from mmlongbench.documents.pdf import has_words, oversized, pages_to_read, read_pages
+from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import is_unicode, pdfs_by_name, sha256_of, shown_name
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
-from mmlongbench.questions.layer.baselines import baseline_of
-from mmlongbench.questions.layer.candidate import Candidate
-from mmlongbench.questions.layer.checks import Failed, alternatives, first_failed, places_elsewhere
-from mmlongbench.questions.layer.choosing import asked_twice, chosen
-from mmlongbench.questions.layer.document import Document, document_of
-from mmlongbench.questions.layer.index import PageIndex
-from mmlongbench.questions.layer.kinds.table import candidates_of
-from mmlongbench.questions.layer.layers import layer_version, pages_of
-from mmlongbench.questions.layer.padding import answered_elsewhere
-from mmlongbench.questions.layer.rendered import differing, engine
-from mmlongbench.questions.layer.report import DocumentReport, report_of
-from mmlongbench.questions.layer.unread import other_texts
-from mmlongbench.questions.question import Grounding, Question, Reject, format_of, question_id
-from mmlongbench.questions.summary import Summary
-from mmlongbench.questions.table import write_folder, write_lines
+from mmlongbench.questions.layer.checks import Failed, first_failed, misread, ocr_name
+from mmlongbench.questions.layer.choosing import chosen, shortlist
+from mmlongbench.questions.layer.facts import PageIndex, TableName, facts_of
+from mmlongbench.questions.layer.kinds import ABSENT, Candidate, candidates_of, is_general, stems, twin_of
+from mmlongbench.questions.layer.page import Page, layer_version, pages_of
+from mmlongbench.questions.question import Grounding, Line, Question, Reject, format_of, question_id
+from mmlongbench.questions.table import Summary, write_folder, write_lines
 
 DOCUMENTS = "documents.jsonl"
 """The file with a line for each document: what it gives, and why not more."""
 LAYERS = "layers"
 """The folder of the cache, below the output."""
-_STRINGS = ("heading-number", "heading-of-caption")
-"""Kinds whose answers look like numbers and are none."""
+ABSENT_SHARE = 20
+"""One of so many questions has no answer: with more, the audit of shortcuts would find that refusing all pays."""
+_LARGE = 0.2
+"""A page with few words is a picture if pictures take so large a share of it."""
 
 
 @dataclass(frozen=True)
@@ -45,29 +43,47 @@ class Settings:
     cache: Path
     """The folder in which the layers of documents are kept."""
     limits: Limits = field(default_factory=Limits)
-    """The limits of documents."""
     with_ocr: bool = True
     """Whether OCR checks the words of questions, if it is installed."""
+    keeps_all: bool = False
+    """Whether a document and a kind may have any share of the questions."""
+
+
+class DocumentReport(Line):
+    """What a document gives, and why not more: a line of `documents.jsonl`."""
+
+    document: str
+    pages: int
+    pages_left_out: int
+    """Pages that are turned or have too many words."""
+    unread: tuple[int, ...]
+    """Pages that show something that nobody can read, from 1; nothing can be claimed about them."""
+    tables: int
+    facts: int
+    """The cells that two readers see in the same way, and that have names of their own."""
+    candidates: dict[str, int]
+    """The candidates of each kind."""
+    questions: dict[str, int]
+    """The questions of each kind."""
+    losses: dict[str, int]
+    """Why tables and cells gave no fact, with how many there were."""
 
 
 @dataclass(frozen=True)
 class Work:
     """What one document gives."""
 
-    questions: tuple[Question, ...]
-    """The questions that passed the checks of the document."""
-    places: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
-    """By the id of a question, groups of phrases with the page that must have them (see `checks.places_elsewhere`)."""
+    sha256: str
+    candidates: tuple[Candidate, ...]
+    """The candidates that passed the checks of the document."""
     rejects: tuple[Reject, ...]
-    """The candidates that were left out."""
     report: DocumentReport
-    """What the document gives, and why not more."""
     texts: tuple[str, ...]
-    """The text of each page."""
-    searched: tuple[str, ...]
     """The text of each page in which phrases are searched."""
-    unread: frozenset[int]
-    """The pages that show something that nobody can read."""
+    in_tables: Mapping[tuple[int, int], frozenset[str]]
+    """The words of each table, by its page and number."""
+    names: tuple[frozenset[str], frozenset[str]]
+    """The names of the rows and of the columns of its tables."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +91,11 @@ class Made:
     """The questions of a folder."""
 
     summary: Summary
-    """The counts."""
     reports: tuple[DocumentReport, ...]
-    """What each document gives."""
     unreadable: tuple[Reject, ...]
     """The documents that cannot be read."""
     left_out: tuple[str, ...]
-    """The documents with a page that nobody can read and that might answer questions of others; the manifest excludes
-    them."""
+    """The documents with a page that nobody can read; the manifest excludes them."""
 
 
 def make_questions(
@@ -95,100 +108,209 @@ def make_questions(
         BuildError: the machine cannot read a page.
 
     """
-    unread: list[Reject] = []
-    calls = list(_readable(documents, unread))
+    unreadable: list[Reject] = []
+    calls = [(path, sha256, settings) for path, sha256 in _readable(documents, unreadable)]
     works: dict[str, Work] = {}
-    with (progress or Progress(False)).bar("documents", len(calls)) as advance:
-        names = [call[0].name for call in calls]
-        arguments = [(path, sha256, settings) for path, sha256 in calls]
-        with closing(each_done(workers, work_of, arguments, names)) as done:
-            for number, found in done:
-                if isinstance(found, Reject):
-                    unread.append(found)
-                else:
-                    works[names[number]] = found
-                advance()
-    return _written(documents, out, settings, [works[name] for name in sorted(works)], unread)
+    names = [path.name for path, _, _ in calls]
+    with (
+        (progress or Progress(False)).bar("documents", len(calls)) as advance,
+        closing(each_done(workers, work_of, calls, names)) as done,
+    ):
+        for number, work in done:
+            if isinstance(work, Reject):
+                unreadable.append(work)
+            else:
+                works[calls[number][0].stem] = work
+            advance()
+    works = dict(sorted(works.items()))
+    left_out = tuple(name for name, work in works.items() if work.report.unread)
+    others = {name: PageIndex(work.texts) for name, work in works.items() if name not in left_out}
+    rejects = [*unreadable, *(reject for work in works.values() for reject in work.rejects)]
+    free: dict[str, list[Candidate]] = {}
+    for name, work in works.items():
+        free[name] = []
+        for candidate in work.candidates:
+            failed = _answered_elsewhere(name, candidate.phrases, others)
+            if name in left_out:
+                found = f"{name}, page {work.report.unread[0]}: a picture without words"
+                failed = Failed("padding", "page-not-readable", found, "pages that can be read: install tesseract")
+            if failed:
+                rejects.append(_reject(name, work.sha256, candidate, failed))
+            else:
+                free[name].append(candidate)
+    taken, surplus, notes = chosen(free, keeps_all=settings.keeps_all)
+    rejects += [_reject(name, works[name].sha256, candidate, failed) for name, candidate, failed in surplus]
+    asked, twins = _with_twins(taken, works, others)
+    if taken and not twins:
+        notes += ("no question is unanswerable: no row or column of another document fits",)
+    questions = [_question(name, works[name].sha256, candidate, others[name]) for name, candidate in asked]
+    reports = [
+        work.report.model_copy(update={"questions": _counts(each.kind for each in questions if each.document == name)})
+        for name, work in works.items()
+    ]
+    write_lines(out / DOCUMENTS, reports)
+    counts = {
+        "documents": len(works),
+        "documents without questions": sum(not report.questions for report in reports),
+        "documents not readable": len(unreadable),
+        "documents left out for a page that cannot be read": len(left_out),
+        "tables": sum(report.tables for report in reports),
+        "table cells that two readers agree on": sum(report.facts for report in reports),
+        "candidates": sum(sum(report.candidates.values()) for report in reports),
+    }
+    made_with = {"layer": layer_version(), "ocr": ocr_name() if settings.with_ocr else ""}
+    summary = write_folder(out, documents, "layer", questions, rejects, counts, made_with, left_out, notes)
+    return Made(summary, tuple(reports), tuple(unreadable), left_out)
 
 
 def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
     """Return what a document gives, or the reject of a document that cannot be read."""
+    program = ocr_name() if settings.with_ocr else ""
+    kept = settings.cache / f"{sha256}-{layer_version()}-{digest(program).hex()[:8]}"
     try:
         pages = pages_of(path, sha256, settings.cache, settings.limits)
-        program = engine() if settings.with_ocr else ""
-        kept = settings.cache / f"{sha256}-{layer_version()}-{digest(engine()).hex()[:8]}"
-        read = kept.with_name(f"{kept.name}.pages.jsonl") if program else None
-        others = other_texts(path, pages, settings.limits, read)
-        document = document_of(path.stem, sha256, pages, others)
-        candidates = candidates_of(document)
-        failed = {number: first_failed(document, each) for number, each in enumerate(candidates)}
-        passed = [number for number, why in failed.items() if why is None]
-        failed |= dict(asked_twice({number: candidates[number] for number in passed}))
-        passed = [number for number in passed if failed[number] is None]
-        taken, left = chosen(sha256, [candidates[number] for number in passed])
-        crops = kept.with_name(f"{kept.name}.ocr.json")
-        differ = differing(path, pages, taken, settings.limits, crops) if program else {}
+        read, unread = _other_texts(path, pages, settings.limits, kept.with_suffix(".pages.jsonl") if program else None)
+        # a phrase that is broken over two lines is found in the first text, one in a column of its own in the second
+        texts = tuple(
+            " | ".join((page.text, " ".join(line.text for line in page.lines), read.get(page.number, "")))
+            for page in pages
+        )
+        losses: Counter[str] = Counter()
+        facts = list(facts_of(pages, PageIndex(texts), losses))
+        candidates = candidates_of(sha256, facts)
+        failed = [first_failed(pages, candidate) for candidate in candidates]
+        passed = [candidate for candidate, why in zip(candidates, failed, strict=True) if why is None]
+        passed, left = shortlist(sha256, passed)
+        crops = kept.with_suffix(".ocr.json")
+        differ = misread(path, passed, settings.limits, crops) if program else {}
     except SourceError as error:
         fault = error.fault
-        found = f"{fault.place}: {fault.found}" if fault.place else fault.found
         todo = "leave it out" if "limits." in fault.todo else fault.todo  # there is no manifest
         if fault.reason == "time-of-a-page":
             todo = "raise --seconds-a-page if the page is meant to be so, or leave the document out"
+        found = f"{fault.place}: {fault.found}" if fault.place else fault.found
         return _unread(path.stem, fault.reason, found, f"{fault.expected}: {todo}" if todo else fault.expected)
-    rejects = [_reject(document, candidates[number], why) for number, why in failed.items() if why]
-    rejects += [_reject(document, taken[number], why) for number, why in differ.items()]
-    surplus = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")
-    rejects += [_reject(document, each, surplus) for each in left]
-    accepted = [each for number, each in enumerate(taken) if number not in differ]
-    questions = tuple(_question(document, each) for each in accepted)
-    places = {q.id: places_elsewhere(document, each) for q, each in zip(questions, accepted, strict=True)}
-    report = _with_baselines(report_of(document, candidates, questions, rejects), questions, document.texts)
-    return Work(questions, places, tuple(rejects), report, document.texts, document.searched, document.unread)
-
-
-def _with_baselines(report: DocumentReport, questions: Sequence[Question], texts: Sequence[str]) -> DocumentReport:
-    found = [(question, baseline_of(question, texts)) for question in questions]
-    with_pages = [each for question, each in found if question.pages]
-    return report.model_copy(
-        update={
-            "found_at_1": sum(each.rank == 1 for each in with_pages),
-            "found_at_5": sum(1 <= each.rank <= 5 for each in with_pages),
-            "with_pages": len(with_pages),
-            "guessed": sum(each.is_right for _, each in found),
-        }
+    why_not = [*zip(candidates, failed, strict=True), *((passed[at], why) for at, why in differ.items()), *left]
+    return Work(
+        sha256,
+        tuple(candidate for at, candidate in enumerate(passed) if at not in differ),
+        tuple(_reject(path.stem, sha256, candidate, why) for candidate, why in why_not if why),
+        DocumentReport(
+            document=path.stem,
+            pages=len(pages),
+            pages_left_out=sum(bool(page.raw.rotation) or page.raw.is_crowded for page in pages),
+            unread=tuple(sorted(unread)),
+            tables=sum(len(page.tables) for page in pages),
+            facts=len(facts),
+            candidates=_counts(candidate.kind for candidate in candidates),
+            questions={},
+            losses=dict(sorted(losses.items())),
+        ),
+        texts,
+        {(page.number, at): stems(page.text_in(box)) for page in pages for at, box in enumerate(page.tables)},
+        (
+            frozenset(fact.label for fact in facts if not is_general(fact.label)),
+            frozenset(fact.header for fact in facts if not is_general(fact.header)),
+        ),
     )
 
 
-def _question(document: Document, candidate: Candidate) -> Question:
-    answer_format: AnswerFormat = "String" if candidate.kind in _STRINGS else format_of(candidate.answer)
-    is_absent = bool(candidate.absent)
+def _other_texts(
+    path: Path, pages: Sequence[Page], limits: Limits, kept: Path | None
+) -> tuple[Mapping[int, str], set[int]]:
+    """Return the texts of pages whose layer is not all that they say, by number: pages that are turned, have too many
+    words, or are only pictures, which OCR reads. Without OCR (`kept` is None), also the pages that nobody can read.
+    """
+    doubtful = set()
+    for page in pages:
+        shown = [box for box, kind in page.regions if kind in ("picture", "table", "formula")]
+        area = sum((box.x1 - box.x0) * (box.y1 - box.y0) for box in shown)
+        is_picture = not has_words(page.text) and area > _LARGE * page.raw.size[0] * page.raw.size[1]
+        if page.raw.rotation or page.raw.is_crowded or not page.words or is_picture:
+            doubtful.add(page.number)
+    texts: dict[int, str] = {}
+    pictures: set[int] = set()
+    for number, read in enumerate(read_pages(path, limits) if doubtful else (), 1):
+        if number in doubtful:
+            texts[number] = " ".join(read.text.split())
+            if read.key and not has_words(read.text):
+                pictures.add(number)
+    if kept is None or not pictures:
+        return texts, pictures
+    recognised = KeptTexts(kept)
+    missing = {number for number in pictures if number - 1 not in recognised.texts}
+    known = [page.number - 1 for page in pages if page.number not in missing]
+    for at, _, picture in pages_to_read(path, known, limits) if missing else ():
+        if at + 1 in missing:
+            read_text = read_page(picture, f"{path.name}, page {at + 1}", limits.seconds_a_page, "--seconds-a-page")
+            recognised.add(at, read_text)
+    return texts | {n: f"{texts[n]} {' '.join(recognised.texts[n - 1].split())}".strip() for n in pictures}, set()
+
+
+def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapping[str, PageIndex]) -> Failed | None:
+    """Return the page of another document that has all phrases of a group; None if there is no such page."""
+    for group in phrases:
+        for name, index in others.items():
+            if name != own and (pages := index.pages_with(*group)):
+                found = f"{name}, page {min(pages)}: {', '.join(group)}"
+                return Failed("padding", "answered-by-padding", found, "no page of another document that answers it")
+    return None
+
+
+def _with_twins(
+    taken: Sequence[tuple[str, Candidate]], works: Mapping[str, Work], others: Mapping[str, PageIndex]
+) -> tuple[list[tuple[str, Candidate]], int]:
+    """Return questions of which a drawn share is replaced by twins, at most one about a table; and how many are."""
+    asked, names, tables = list(taken), set[str](), set[TableName]()
+    draws = Draws(("twins of questions", *sorted({works[name].sha256 for name, _ in taken})))
+    wanted = max(len(asked) // ABSENT_SHARE, 1)
+    for at in draws.order("twins", range(len(asked)), lambda at: f"{asked[at][0]} {asked[at][1].question}"):
+        own, candidate = asked[at]
+        table = candidate.facts[-1].table
+        if len(names) == wanted or table in tables:
+            continue
+
+        def is_elsewhere(name: str, own: str = own, of: Candidate = candidate) -> bool:
+            groups = [[name if phrase == of.replaceable else phrase for phrase in group] for group in of.phrases]
+            return _answered_elsewhere(own, groups, others) is not None
+
+        is_column = candidate.replaceable in {fact.header for fact in candidate.facts}
+        free = {n for other, work in works.items() if other != own for n in work.names[is_column]} - names
+        if twin := twin_of(candidate, free, others[own], works[own].in_tables, is_elsewhere):
+            asked[at] = own, twin
+            names.add(twin.edit.partition(" → ")[2])
+            tables.add(table)
+    return asked, len(names)
+
+
+def _question(document: str, sha256: str, candidate: Candidate, index: PageIndex) -> Question:
+    is_absent = candidate.kind == ABSENT
+    own = candidate.pages
+    same = {page for group in candidate.phrases for page in index.pages_with(*group)}
     return Question(
-        id=_id(document, candidate.question),
-        document=document.name,
-        document_sha256=document.sha256,
+        id=question_id(sha256, candidate.question),
+        document=document,
+        document_sha256=sha256,
         question=candidate.question,
         answer=candidate.answer,
-        answer_format=answer_format,
-        pages=() if is_absent else candidate.pages,
-        sources=candidate.sources,
+        answer_format=format_of(candidate.answer),
+        pages=() if is_absent else own,
+        sources=() if is_absent else ("Table",),
         kind=candidate.kind,
         synthetic="layer",
-        accepted=() if is_absent or answer_format == "List" else candidate.accepted,
-        grounding=tuple(
-            Grounding(page=mark.page, text=mark.text, box=mark.box, role=mark.role) for mark in candidate.marks
-        ),
-        derived=candidate.derived,
-        twin_of=_id(document, candidate.original) if candidate.original else "",
+        accepted=() if is_absent else candidate.accepted,
+        grounding=tuple(Grounding(**mark._asdict()) for mark in candidate.marks),
+        derived="" if is_absent else candidate.derived,
+        twin_of=question_id(sha256, candidate.original) if is_absent else "",
         edit=candidate.edit,
-        alternatives=alternatives(document, candidate),
-        notes=dict(candidate.notes),
+        alternatives=() if is_absent else tuple(sorted(same - set(own))),
     )
 
 
-def _reject(document: Document, candidate: Candidate, why: Failed) -> Reject:
+def _reject(document: str, sha256: str, candidate: Candidate, why: Failed) -> Reject:
     return Reject(
-        id=_id(document, candidate.question),
-        document=document.name,
+        id=question_id(sha256, candidate.question),
+        document=document,
         stage=why.stage,
         reason=why.reason,
         found=why.found[:200],
@@ -199,37 +321,30 @@ def _reject(document: Document, candidate: Candidate, why: Failed) -> Reject:
     )
 
 
-def _id(document: Document, question: str) -> str:
-    return question_id(document.sha256, question)
-
-
-def _readable(documents: Path, unread: list[Reject]) -> Iterator[tuple[Path, str]]:
-    """Yield (path, SHA-256) of each PDF that can be tried; the others are added to `unread`."""
+def _readable(documents: Path, unreadable: list[Reject]) -> Iterator[tuple[Path, str]]:
+    """Yield (path, SHA-256) of each PDF that can be tried; the others are added to `unreadable`."""
     if not is_unicode(str(documents.absolute())):
         todo, place = "rename the folder", shown_name(str(documents))
         raise SourceError(Fault("name-not-unicode", "a folder whose path is UTF-8", "other bytes", place, todo=todo))
-    found = pdfs_by_name(documents)
-    if not found:
+    paths = pdfs_by_name(documents)
+    if not paths:
         todo = "give the folder that has them"
         raise SourceError(Fault("nothing-to-read", "a folder with PDFs", "none", documents.name, todo=todo))
     seen: dict[str, str] = {}
-    for name, path in sorted(found.items()):
+    for name, path in sorted(paths.items()):
         if not is_unicode(name):
             expected = "a file name in UTF-8: rename the file"
-            unread.append(_unread(shown_name(name), "name-not-unicode", "other bytes", expected))
-            continue
-        if isinstance(path, Fault):
-            unread.append(_unread(name, path.reason, path.found, path.expected))
-            continue
-        if fault := oversized(path, Limits().bytes):
-            unread.append(_unread(name, fault.reason, fault.found, fault.expected))
-            continue
-        sha256 = sha256_of(path)
-        if sha256 in seen:
-            unread.append(_unread(name, "same-bytes", f"the bytes of {seen[sha256]}", "another document"))
-            continue
-        seen[sha256] = name
-        yield path, sha256
+            unreadable.append(_unread(shown_name(name), "name-not-unicode", "other bytes", expected))
+        elif fault := path if isinstance(path, Fault) else oversized(path, Limits().bytes):
+            unreadable.append(_unread(name, fault.reason, fault.found, fault.expected))
+        elif isinstance(path, Path):
+            sha256 = sha256_of(path)
+            if sha256 in seen:
+                same = f"the bytes of {seen[sha256]}"
+                unreadable.append(_unread(name, "same-bytes", same, "another document"))
+            else:
+                seen[sha256] = name
+                yield path, sha256
 
 
 def _unread(name: str, reason: str, found: str, expected: str) -> Reject:
@@ -238,73 +353,5 @@ def _unread(name: str, reason: str, found: str, expected: str) -> Reject:
     return Reject(id=id, document=name, stage="document", reason=reason, found=shown_name(found), expected=expected)
 
 
-def _written(documents: Path, out: Path, settings: Settings, works: Sequence[Work], unread: Sequence[Reject]) -> Made:
-    """Check the questions against the pages of other documents, and write the folder."""
-    indexes = {work.report.document: PageIndex(list(enumerate(work.searched, 1))) for work in works}
-    questions: list[Question] = []
-    rejects = [*unread, *(reject for work in works for reject in work.rejects)]
-    reports = []
-    left_out = [work.report.document for work in works if _might_answer(work, works)]
-    indexes = {name: index for name, index in indexes.items() if name not in left_out}
-    for work in works:
-        kept = []
-        for question in work.questions:
-            found = answered_elsewhere(work.places[question.id], question.document, indexes)
-            if question.document in left_out:
-                what = f"{question.document}, page {min(work.unread)}: a picture without words"
-                expected = "pages that can be read: install tesseract"
-                found = Failed("padding", "page-not-readable", what, expected)
-            if found is None:
-                kept.append(question)
-            else:
-                rejects.append(_of_padding(question, found))
-        questions += kept
-        reports.append(_counted_again(work.report, kept, work.texts))
-    counts = Counter(
-        {
-            "documents": len(works),
-            "documents without questions": sum(not report.questions for report in reports),
-            "documents not readable": len(unread),
-            "documents left out for a page that cannot be read": len(left_out),
-            "candidates": sum(sum(report.candidates.values()) for report in reports),
-            "table cells": sum(report.cells for report in reports),
-            "table cells that two readers agree on": sum(report.facts for report in reports),
-            "questions with pages": sum(report.with_pages for report in reports),
-            "search finds the pages at rank 1": sum(report.found_at_1 for report in reports),
-            "search finds the pages at ranks 1 to 5": sum(report.found_at_5 for report in reports),
-            "text reader is right": sum(report.guessed for report in reports),
-        }
-    )
-    write_lines(out / DOCUMENTS, reports)
-    notes = {"layer": layer_version(), "ocr": engine() if settings.with_ocr else ""}
-    summary = write_folder(out, documents, "layer", questions, rejects, counts, notes, left_out)
-    return Made(summary, tuple(reports), tuple(unread), tuple(left_out))
-
-
-def _might_answer(work: Work, works: Sequence[Work]) -> bool:
-    """Return whether a page of a document that nobody can read might answer a question of another document.
-
-    Nothing can be claimed about such a page. So the document must not pad contexts, and the manifest leaves it out.
-    """
-    others = (group for other in works if other is not work for group in other.places.values())
-    numbers = {place for group in others for _, place in group}
-    return any(page in numbers or 0 in numbers for page in work.unread)
-
-
-def _counted_again(report: DocumentReport, kept: Sequence[Question], texts: Sequence[str]) -> DocumentReport:
-    counts = dict(sorted(Counter(question.kind for question in kept).items()))
-    return _with_baselines(report.model_copy(update={"questions": counts}), kept, texts)
-
-
-def _of_padding(question: Question, why: Failed) -> Reject:
-    return Reject(
-        id=question.id,
-        document=question.document,
-        stage=why.stage,
-        reason=why.reason,
-        found=why.found[:200],
-        expected=why.expected,
-        kind=question.kind,
-        question=question.question,
-        pages=question.pages,
-    )
+def _counts(kinds: Iterator[str]) -> dict[str, int]:
+    return dict(sorted(Counter(kinds).items()))

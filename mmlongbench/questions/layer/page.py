@@ -1,11 +1,21 @@
-"""The layer of a page as typed values: words, lines, boxes of the layout, grids of tables."""
+"""The layer of a page as typed values: words, lines, boxes of the layout, grids of tables; and the cache that keeps
+them, one file for the bytes of a document and the version of PyMuPDF.
+"""
 
+import gzip
+import importlib.metadata
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.page_facts import VERSION, page_layers
+from mmlongbench.io.files import write_whole
 
 _BETWEEN = ("text", "section-header", "title", "caption", "list-item")
 """The classes of the layout that end a table."""
@@ -17,13 +27,9 @@ class Box(NamedTuple):
     """A box in points, from the upper left corner of the page as it is shown."""
 
     x0: float
-    """The left edge."""
     y0: float
-    """The upper edge."""
     x1: float
-    """The right edge."""
     y1: float
-    """The lower edge."""
 
     @property
     def x(self) -> float:
@@ -47,45 +53,38 @@ def around(boxes: Sequence[Box]) -> Box:
 
 
 class Word(NamedTuple):
-    """A word."""
+    """A word, and whether its box holds ink in the rendered page."""
 
     box: Box
-    """Where it is."""
     text: str
-    """Its characters."""
     has_ink: bool
-    """Whether its box holds ink in the rendered page."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it has a letter or a digit."""
+        return any(map(str.isalnum, self.text))
 
 
 class Line(NamedTuple):
     """A line as PyMuPDF reads it."""
 
     box: Box
-    """Where it is."""
     text: str
-    """Its characters."""
-    size: float
-    """The size of its largest font in points."""
-    is_bold: bool
-    """Whether all of it is bold."""
 
 
 class Region(NamedTuple):
-    """A box of the layout."""
+    """A box of the layout; `kind` is its class, such as `table`, `caption` or `section-header`."""
 
     box: Box
-    """Where it is."""
     kind: str
-    """Its class, such as `table`, `caption` or `section-header`."""
 
 
 class Grid(NamedTuple):
-    """The grid of a table."""
+    """The cells of the rows of a table; None where a cell is part of another one."""
 
     how: str
-    """How it was found: by the `network`, by `lines`, or by `text`."""
+    """How the grid was found: by the `network`, by `lines`, or by `text`."""
     rows: tuple[tuple[Box | None, ...], ...]
-    """The cells of each row; None where a cell is part of another one."""
 
 
 class RawGrid(BaseModel):
@@ -94,9 +93,7 @@ class RawGrid(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     how: str
-    """See `Grid.how`."""
     rows: tuple[tuple[tuple[float, float, float, float] | None, ...], ...]
-    """See `Grid.rows`."""
 
 
 class RawPage(BaseModel):
@@ -119,19 +116,16 @@ class RawPage(BaseModel):
     boxes: tuple[tuple[float, float, float, float, str], ...]
     """x0, y0, x1, y1, and the class of the layout."""
     grids: tuple[RawGrid, ...]
-    """The grids of tables."""
     rules: tuple[tuple[float, float, float], ...]
     """x0, x1 and y of horizontal rules."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """The layer of a page."""
+    """The layer of a page; `number` counts from 1."""
 
     number: int
-    """The number of the page, from 1."""
     raw: RawPage
-    """The stored values."""
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
@@ -141,36 +135,31 @@ class Page:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """The lines from top to bottom."""
-        found = [Line(Box(*line[:4]), line[4], line[5], line[6]) for line in self.raw.lines]
-        return tuple(sorted(found, key=lambda line: (line.box.y0, line.box.x0, line.text)))
+        lines = (Line(Box(*line[:4]), line[4]) for line in self.raw.lines)
+        return tuple(sorted(lines, key=lambda line: (line.box.y0, line.box.x0, line.text)))
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
         """The boxes of the layout from top to bottom."""
-        return tuple(
-            sorted((Region(Box(*box[:4]), box[4]) for box in self.raw.boxes), key=lambda each: each.box[1::-1])
-        )
+        regions = (Region(Box(*box[:4]), box[4]) for box in self.raw.boxes)
+        return tuple(sorted(regions, key=lambda region: region.box[1::-1]))
 
     @cached_property
-    def tables(self) -> tuple[Region, ...]:
+    def tables(self) -> tuple[Box, ...]:
         """The boxes of tables from top to bottom. A box that holds headings or paragraphs is cut at them, because it
         has several tables.
         """
-        found = (part for region in self.regions if region.kind == "table" for part in self._cut(region.box))
-        return tuple(sorted(found, key=lambda each: (each.box.y0, each.box.x0)))
-
-    def _cut(self, box: Box) -> list[Region]:
-        inside = [
-            region.box
-            for region in self.regions
-            if region.kind in _BETWEEN and box.y0 < region.box.y < box.y1 and box.x0 - 5 <= region.box.x <= box.x1 + 5
-        ]
-        parts, top = [], box.y0
-        for each in sorted(inside, key=lambda each: each.y0):
-            parts.append(Box(box.x0, top, box.x1, each.y0))
-            top = max(top, each.y1)
-        parts.append(Box(box.x0, top, box.x1, box.y1))
-        return [Region(part, "table") for part in parts if part.y1 - part.y0 > _LEAST_HEIGHT]
+        parts = []
+        for box in (region.box for region in self.regions if region.kind == "table"):
+            top = box.y0
+            for other, kind in self.regions:
+                if kind in _BETWEEN and box.y0 < other.y < box.y1 and box.x0 - 5 <= other.x <= box.x1 + 5:
+                    parts.append(Box(box.x0, top, box.x1, other.y0))
+                    top = max(top, other.y1)
+            parts.append(Box(box.x0, top, box.x1, box.y1))
+        return tuple(
+            sorted((part for part in parts if part.y1 - part.y0 > _LEAST_HEIGHT), key=lambda part: part[1::-1])
+        )
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
@@ -193,3 +182,25 @@ class Page:
         """Return the text of the lines in a box, from top to bottom."""
         inside = [line for line in self.lines if box.holds(line.box.x, line.box.y, 1.0)]
         return " ".join(" ".join(line.text.split()) for line in inside)
+
+
+def pages_of(path: Path, sha256: str, cache: Path, limits: Limits) -> list[Page]:
+    """Return the pages of a document, from the cache if they were read before.
+
+    Raises:
+        SourceError, ReaderDiedError: as `page_layers`.
+
+    """
+    file = cache / f"{sha256}-{layer_version()}.jsonl.gz"
+    try:
+        raw = [RawPage.model_validate_json(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    except (OSError, EOFError, ValueError, ValidationError, zlib.error):  # not there, or damaged
+        raw = [RawPage.model_validate(page) for page in page_layers(path, limits)]
+        lines = (page.model_dump_json().encode() + b"\n" for page in raw)
+        write_whole(file, [gzip.compress(b"".join(lines), mtime=0)])
+    return [Page(number, page) for number, page in enumerate(raw, 1)]
+
+
+def layer_version() -> str:
+    """Return the versions of the programs that read the layer of a page; with other ones, it is read again."""
+    return f"pymupdf-{importlib.metadata.version('pymupdf')}-{VERSION}"

@@ -1,46 +1,76 @@
 """Merges the sheets of annotators: what is settled, what needs another annotator, and the folder of reviewed questions.
 
-The folder `reviewed` has the questions as models wrote them, and `errata.yaml` with what people changed or removed, who
+The folder `reviewed` has the questions as they were made, and `errata.yaml` with what people changed or removed, who
 and why; its manifest names both. Revisions and removals can be read, checked and undone one by one.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import yaml
 
+from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import write_whole
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Question, Reject, format_of
-from mmlongbench.questions.reviewing.decisions import Decision, Settled
-from mmlongbench.questions.reviewing.kappa import Agreement, agreement
-from mmlongbench.questions.reviewing.sheet import annotators_of, known_questions, read_sheet, write_sheet
+from mmlongbench.questions.question import Line, Question, Reject, format_of
+from mmlongbench.questions.reviewing.sheet import LABELS, Decision, Label, annotators_of, read_sheet, write_sheet
 from mmlongbench.questions.writing.answers import normal
 from mmlongbench.questions.writing.lines import Candidate
 from mmlongbench.questions.writing.text_checks import wording_fault
+from mmlongbench.statistics import ac1, drawn_places, interval, kappa
 
 REVIEWED = "reviewed"
 HELD = "held.jsonl"
 ERRATA = "errata.yaml"
-DECISIONS = "decisions.jsonl"
-AGREEMENT = "agreement.json"
-THIRD = "third.csv"
-FAULTS = "faults.jsonl"
+RESAMPLES = 2000
+"""How often documents are drawn with replacement, for the interval of kappa."""
 _HEAD = "# What people changed in these questions, who and why. The manifest applies this file.\n"
+
+
+class Agreement(Line):
+    """How far the first two annotators of each question agree.
+
+    Most questions are retained, so kappa is low even where annotators nearly always agree; Gwet's AC1 is not (ViDoRe V3
+    reports such a coefficient for this reason). Both stand beside the share of equal decisions.
+    """
+
+    questions: int
+    """How many questions have two decisions."""
+    matrix: tuple[tuple[int, ...], ...]
+    """How often the first annotator said the row's label and the second the column's: Retain, Revise, Remove."""
+    equal: float | None = None
+    """The share of equal decisions."""
+    kappa: float | None = None
+    """Cohen's kappa; None if it is not defined, because everybody gave one label."""
+    interval: tuple[float, float] | None = None
+    """The interval of kappa that contains 95 % of resamples of documents; None if there are fewer than two."""
+    ac1: float | None = None
+
+
+class Settled(Line):
+    """What a review says about a question in the end."""
+
+    question: Question
+    decisions: tuple[Decision, ...]
+    """What the annotators said, in the order of their sheets."""
+    final: Decision | None = None
+    """The decision that counts; None if there is none yet."""
+    needs: Literal["", "more", "third"] = ""
+    """`more`: fewer annotators decided than should; `third`: two differ."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What the sheets say together."""
+    """What the sheets say together: all questions in the order of their ids, and the rows that could not be used."""
 
     settled: tuple[Settled, ...]
-    """All questions of the folder, in the order of their ids."""
     faults: tuple[Fault, ...]
-    """The rows that could not be used."""
     agreement: Agreement
 
     def labelled(self, label: str) -> list[Settled]:
@@ -54,24 +84,28 @@ class Merged:
     @property
     def problems(self) -> Mapping[str, int]:
         """Return how often each problem was named in final decisions."""
-        found = Counter(each.final.problem for each in self.settled if each.final and each.final.problem)
-        return dict(sorted(found.items()))
+        named = Counter(each.final.problem for each in self.settled if each.final and each.final.problem)
+        return dict(sorted(named.items()))
 
 
 def read_folder(out: Path) -> dict[str, Question]:
-    """Return the questions of a folder that people review: those of the table, and the held ones.
+    """Return the questions of a folder that people review, by id: those of the table, and the held ones.
 
     Raises:
-        SourceError: the folder has no table, or a file of it cannot be read.
+        SourceError: the folder has no table, a file of it cannot be read, or two questions have one id.
 
     """
     if not (out / table.QUESTIONS).exists():
-        todo = "finish it first: run the command `questions` again"
-        raise SourceError(
-            Fault("no-questions", f"a folder of questions with {table.QUESTIONS}", "none", out.name, todo=todo)
-        )
-    held = table.read_questions(out / HELD) if (out / HELD).exists() else ()
-    return known_questions([*table.read_questions(out / table.QUESTIONS), *held])
+        expected, todo = f"a folder of questions with {table.QUESTIONS}", "finish it: run the command `questions` again"
+        raise SourceError(Fault("no-questions", expected, "none", out.name, todo=todo))
+    questions: dict[str, Question] = {}
+    for name in (table.QUESTIONS, HELD):
+        for question in table.read_questions(out / name) if (out / name).exists() else ():
+            if question.id in questions:
+                expected, todo = "one question of each id", "make the questions again"
+                raise SourceError(Fault("id-of-two-questions", expected, question.id, name, todo=todo))
+            questions[question.id] = question
+    return questions
 
 
 def merge(questions: Mapping[str, Question], sheets: Sequence[Path], share: float) -> Merged:
@@ -89,44 +123,45 @@ def merge(questions: Mapping[str, Question], sheets: Sequence[Path], share: floa
     given: dict[str, dict[str, Decision]] = {}
     faults: list[Fault] = []
     for sheet in sheets:
-        for found in read_sheet(sheet, dict(questions)):
-            fault = found if isinstance(found, Fault) else _fault(found, questions[found.id], given, sheet)
-            if fault:
-                faults.append(fault)
-            elif isinstance(found, Decision):
+        for place, found in read_sheet(sheet, questions):
+            if isinstance(found, Fault):
+                faults.append(found)
+                continue
+            before = given.get(found.id, {}).get(found.annotator)
+            wrong = found.revision and _wrong_revision(questions[found.id], found)
+            if before and before != found:
+                expected, labels = "one decision of an annotator about a question", f"{before.label}, {found.label}"
+                faults.append(Fault("decided-twice", expected, labels, sheet.name, place, todo="keep one of them"))
+            elif wrong:
+                expected = "a question that passes the static checks"
+                faults.append(Fault(wrong[0], expected, wrong[1], sheet.name, place, todo="revise it again"))
+            else:
                 given.setdefault(found.id, {})[found.annotator] = found
-    settled = [
-        settle(question, list(given.get(id, {}).values()), annotators_of(question, share))
-        for id, question in sorted(questions.items())
-    ]
-    pairs = [
-        (each.question.document, each.decisions[0].label, each.decisions[1].label)
-        for each in settled
-        if len(each.decisions) > 1
-    ]
+    settled, pairs = [], []
+    for id, question in sorted(questions.items()):
+        decisions = tuple(given.get(id, {}).values())
+        settled.append(_settle(question, decisions, annotators_of(question, share)))
+        if len(decisions) > 1:
+            pairs.append((question.document, decisions[0].label, decisions[1].label))
     return Merged(tuple(settled), tuple(faults), agreement(pairs))
 
 
-def _fault(
-    found: Decision, question: Question, given: Mapping[str, Mapping[str, Decision]], sheet: Path
-) -> Fault | None:
-    """Return what is wrong with a decision beside others, or with its revision."""
-    before = given.get(found.id, {}).get(found.annotator)
-    if before and before != found:
-        expected = "one decision of an annotator about a question"
-        return Fault(
-            "decided-twice", expected, f"{before.label}, {found.label}", sheet.name, found.id, todo="keep one of them"
-        )
-    if found.revision and (wrong := wrong_revision(question, found)):
-        return Fault(
-            wrong[0], "a question that passes the static checks", wrong[1], sheet.name, found.id, todo="revise it again"
-        )
-    return None
+def _settle(question: Question, decisions: tuple[Decision, ...], wanted: int) -> Settled:
+    """Return what several annotators say about a question: two equal decisions count, or a third one between them. Two
+    revisions must be the same revision.
+    """
+    if len(decisions) < wanted or not decisions:
+        return Settled(question=question, decisions=decisions, needs="more")
+    if len(decisions) == 1 or len({(each.label, each.revision) for each in decisions[:2]}) == 1:
+        return Settled(question=question, decisions=decisions, final=decisions[0])
+    if len(decisions) > 2:
+        return Settled(question=question, decisions=decisions, final=decisions[-1])
+    return Settled(question=question, decisions=decisions, needs="third")
 
 
-def wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | None:
+def _wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | None:
     """Return why a revised question fails the static checks, as reason and detail; None if it passes."""
-    question, id = revised(before, decision), before.id
+    question = _revised(before, decision)
     values = question.answer if isinstance(question.answer, tuple) else (question.answer,)
     answer = normal(values, question.answer_format)
     if isinstance(answer, tuple):
@@ -135,7 +170,7 @@ def wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | No
         return "pages-and-answer", f"{question.answer_format} with {len(question.pages)} pages"
     return wording_fault(
         Candidate(
-            slot=id,
+            slot=before.id,
             doc=question.document,
             kind="text",
             author="",
@@ -148,37 +183,22 @@ def wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | No
     )
 
 
-def settle(question: Question, decisions: Sequence[Decision], wanted: int) -> Settled:
-    """Return what several annotators say about a question: two equal decisions count, or a third one between them."""
-    if len(decisions) < wanted or not decisions:
-        return Settled(question=question, decisions=tuple(decisions), needs="more")
-    first, *others = decisions
-    if not others or _same(first, others[0]):
-        return Settled(question=question, decisions=tuple(decisions), final=first)
-    if len(others) > 1:
-        return Settled(question=question, decisions=tuple(decisions), final=others[-1])
-    return Settled(question=question, decisions=tuple(decisions), needs="third")
-
-
-def _same(one: Decision, other: Decision) -> bool:
-    """Return whether two annotators decide the same; two revisions must be the same revision."""
-    return one.label == other.label and one.revision == other.revision
-
-
-def revised(question: Question, decision: Decision) -> Question:
-    """Return a question with the fields that an annotator changed."""
-    change = decision.revision
+def _revised(question: Question, decision: Decision) -> Question:
+    """Return a question with the fields that an annotator changed. A new answer has the format of the old one if it
+    fits, otherwise that of its form.
+    """
+    change, fields = decision.revision, dict[str, object]()
     if change is None:
         return question
-    values = change.answer
-    fields: dict[str, object] = {}
     if change.question is not None:
         fields["question"] = change.question
-    if values is not None:
-        found = normal(values, "List" if len(values) > 1 else "String")
-        plain = normal(values, _format_like(question, values)) if len(values) == 1 else found
-        fields["answer"] = values if len(values) > 1 else values[0]
-        fields["answer_format"] = plain.format if not isinstance(plain, tuple) else question.answer_format
+    if change.answer is not None:
+        form = "List" if len(change.answer) > 1 else format_of(change.answer[0])
+        if form not in ("List", "None") and question.answer_format not in ("None", "List"):
+            form = question.answer_format
+        plain = normal(change.answer, form)
+        fields["answer"] = change.answer if len(change.answer) > 1 else change.answer[0]
+        fields["answer_format"] = question.answer_format if isinstance(plain, tuple) else plain.format
         if fields["answer_format"] == "None":
             fields["pages"] = ()
     if change.pages is not None:
@@ -186,16 +206,34 @@ def revised(question: Question, decision: Decision) -> Question:
     return question.model_copy(update=fields)
 
 
-def _format_like(question: Question, values: Sequence[str]) -> str:
-    """Return the format that a new answer should have: the old one's if it fits, otherwise by its form."""
-    by_form = format_of(values[0])
-    return question.answer_format if question.answer_format not in ("None", "List") and by_form != "None" else by_form
+def agreement(pairs: Sequence[tuple[str, Label, Label]]) -> Agreement:
+    """Return how far two annotators agree; each pair has a document and two labels."""
+    by_document = {document: np.zeros((len(LABELS), len(LABELS))) for document, *_ in sorted(pairs)}
+    for document, one, other in pairs:
+        by_document[document][LABELS.index(one), LABELS.index(other)] += 1
+    if not by_document:
+        return Agreement(questions=0, matrix=((0,) * len(LABELS),) * len(LABELS))
+    stacked, n = np.stack(list(by_document.values())), len(by_document)
+    whole, ends = stacked.sum(axis=0), None
+    if n > 1:
+        drawn = drawn_places(digest("kappa", *by_document), n, n * RESAMPLES).reshape(RESAMPLES, n)
+        kappas = [value for row in drawn if (value := kappa(stacked[row].sum(axis=0))) is not None]
+        ends = interval(np.array(kappas)) if kappas else None
+    value = kappa(whole)
+    return Agreement(
+        questions=len(pairs),
+        matrix=tuple(tuple(int(count) for count in row) for row in whole),
+        equal=round(float(np.trace(whole) / whole.sum()), 5),
+        kappa=None if value is None else round(value, 5),
+        interval=(round(ends[0], 4), round(ends[1], 4)) if ends else None,
+        ac1=round(ac1(whole), 5),
+    )
 
 
-def errata_of(merged: Merged) -> dict[str, dict[str, object]]:
+def errata_of(settled: Sequence[Settled]) -> dict[str, dict[str, object]]:
     """Return the errata of a review, by the id of the question: what was changed, by whom and why."""
-    found: dict[str, dict[str, object]] = {}
-    for each in merged.settled:
+    errata: dict[str, dict[str, object]] = {}
+    for each in settled:
         final = each.final
         if final is None or final.label == "Retain":
             continue
@@ -203,27 +241,16 @@ def errata_of(merged: Merged) -> dict[str, dict[str, object]]:
         why = f"{final.problem}{': ' + final.comment if final.comment else ''}"
         erratum: dict[str, object] = {"source": f"review by {who}: {why}"}
         if final.label == "Remove":
-            found[each.question.id] = {**erratum, "drop": True}
-            continue
-        before, after = _fields(each.question), _fields(revised(each.question, final))
-        changed = [name for name in before if before[name] != after[name]]
-        found[each.question.id] = {
-            **erratum,
-            "set": {name: after[name] for name in changed},
-            "was": {name: before[name] for name in changed},
-        }
-    return found
-
-
-def _fields(question: Question) -> dict[str, object]:
-    """Return the fields of the table that a review may change."""
-    answer = list(question.answer) if isinstance(question.answer, tuple) else question.answer
-    return {
-        "question": question.question,
-        "answer": answer,
-        "pages": list(question.pages),
-        "answer_format": question.answer_format,
-    }
+            erratum["drop"] = True
+        else:
+            fields = {"question", "answer", "pages", "answer_format"}
+            before = each.question.model_dump(mode="json", include=fields)
+            after = _revised(each.question, final).model_dump(mode="json", include=fields)
+            changed = [name for name in ("question", "answer", "pages", "answer_format") if before[name] != after[name]]
+            erratum["set"] = {name: after[name] for name in changed}
+            erratum["was"] = {name: before[name] for name in changed}
+        errata[each.question.id] = erratum
+    return errata
 
 
 def write_review(out: Path, merged: Merged, share: float) -> Path:
@@ -233,72 +260,50 @@ def write_review(out: Path, merged: Merged, share: float) -> Path:
     final decision are left out; they are among those that need another annotator.
     """
     reviewed = out / REVIEWED
-    kept = [each.question for each in merged.settled if not each.question.notes.get("flags") or _is_kept(each)]
-    left = [_reject(each) for each in merged.settled if each.question.notes.get("flags") and not _is_kept(each)]
-    table.write_folder(reviewed, _documents(out), "model", kept, left, _counts(merged))
-    ids = {question.id for question in kept}
-    errata = {id: each for id, each in errata_of(merged).items() if id in ids}
-    write_whole(reviewed / ERRATA, [(_HEAD + _yaml(errata)).encode()])
-    _name_errata(reviewed / table.MANIFEST, out / table.MANIFEST)
-    table.write_lines(reviewed / DECISIONS, [decision for each in merged.settled for decision in each.decisions])
-    said = {
-        "agreement": merged.agreement.model_dump(mode="json"),
-        "problems": merged.problems,
-        "counts": _counts(merged),
-    }
-    write_whole(reviewed / AGREEMENT, [json.dumps(said, indent=1).encode(), b"\n"])
+    kept, left = list[Settled](), list[Reject]()
+    for each in merged.settled:
+        question, is_kept = each.question, each.final is not None and each.final.label != "Remove"
+        if is_kept or not question.notes.get("flags"):
+            kept.append(each)
+            continue
+        left.append(
+            Reject(
+                id=question.id,
+                document=question.document,
+                stage="review",
+                reason="removed-by-review" if each.final else "not-decided",
+                found=each.final.problem if each.final else question.notes["flags"],
+                expected="Retain or Revise",
+                kind=question.kind,
+                question=question.question,
+                pages=question.pages,
+            )
+        )
+    counts: dict[str, int] = {label: len(merged.labelled(label)) for label in LABELS}
+    counts |= {"needs more": len(merged.needing("more")), "needs a third": len(merged.needing("third"))}
+    earlier = yaml.safe_load((out / table.MANIFEST).read_text("utf-8"))["datasets"][0]
+    maker, documents = earlier["options"].get("synthetic", "model"), out / str(earlier["source"]["documents"])
+    table.write_folder(reviewed, documents, maker, [each.question for each in kept], left, counts)
+    errata = errata_of(kept)
+    texts = (
+        yaml.safe_dump({id: erratum}, allow_unicode=True, sort_keys=False, width=110) for id, erratum in errata.items()
+    )
+    write_whole(reviewed / ERRATA, [(_HEAD + "".join(texts)).encode()])
+    _name_errata(reviewed / table.MANIFEST, {"exclude": earlier["exclude"]} if "exclude" in earlier else {})
+    table.write_lines(
+        reviewed / "decisions.jsonl", [decision for each in merged.settled for decision in each.decisions]
+    )
+    said = {"agreement": merged.agreement.model_dump(mode="json"), "problems": merged.problems, "counts": counts}
+    write_whole(reviewed / "agreement.json", [json.dumps(said, indent=1).encode(), b"\n"])
     faults = (json.dumps(fault.fields(), ensure_ascii=False).encode() + b"\n" for fault in merged.faults)
-    write_whole(reviewed / FAULTS, faults)
-    write_sheet(reviewed / THIRD, [each.question for each in merged.needing("third")], share)
+    write_whole(reviewed / "faults.jsonl", faults)
+    write_sheet(reviewed / "third.csv", [each.question for each in merged.needing("third")], share)
     return reviewed
 
 
-def _is_kept(settled: Settled) -> bool:
-    return settled.final is not None and settled.final.label != "Remove"
-
-
-def _reject(settled: Settled) -> Reject:
-    question = settled.question
-    reason = "removed-by-review" if settled.final else "not-decided"
-    found = settled.final.problem if settled.final else question.notes["flags"]
-    return Reject(
-        id=question.id,
-        document=question.document,
-        stage="review",
-        reason=reason,
-        found=found,
-        expected="Retain or Revise",
-        kind=question.kind,
-        question=question.question,
-        pages=question.pages,
-    )
-
-
-def _counts(merged: Merged) -> dict[str, int]:
-    counts = {label: len(merged.labelled(label)) for label in ("Retain", "Revise", "Remove")}
-    return {**counts, "needs more": len(merged.needing("more")), "needs a third": len(merged.needing("third"))}
-
-
-def _documents(out: Path) -> Path:
-    """Return the folder of the documents, which the manifest of a folder of questions names."""
-    manifest = yaml.safe_load((out / table.MANIFEST).read_text("utf-8"))
-    return out / str(manifest["datasets"][0]["source"]["documents"])
-
-
-def _yaml(errata: Mapping[str, Mapping[str, object]]) -> str:
-    parts: Iterable[str] = (
-        yaml.safe_dump({id: dict(erratum)}, allow_unicode=True, sort_keys=False, width=110)
-        for id, erratum in errata.items()
-    )
-    return "".join(parts)
-
-
-def _name_errata(path: Path, earlier: Path) -> None:
+def _name_errata(path: Path, excluded: Mapping[str, object]) -> None:
     """Add the errata to a manifest, and what the earlier one excludes; its first line is a comment, which stays."""
-    before = yaml.safe_load(earlier.read_text("utf-8"))["datasets"][0]
-    excluded = {"exclude": before["exclude"]} if "exclude" in before else {}
-    text = path.read_text("utf-8")
-    head = text.partition("\n")[0]
+    head, _, text = path.read_text("utf-8").partition("\n")
     manifest = yaml.safe_load(text)
     manifest["datasets"][0] |= {"errata": ERRATA, **excluded}
     write_whole(path, [f"{head}\n{yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)}".encode()])

@@ -12,18 +12,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.messages import data_uri, messages
-from mmlongbench.models.calls import Unusable, VerbatimCall
+from mmlongbench.messages import messages
+from mmlongbench.models.calls import Call, fence, numbered, read_object, schema_options, shape
 from mmlongbench.models.client import Failed, ModelClient
-from mmlongbench.models.fences import fence, numbered
-from mmlongbench.models.reading import read_object, shape
-from mmlongbench.models.replies import Reply
+from mmlongbench.models.replies import Reply, Unusable
 from mmlongbench.prompt import Image, Prompt
 from mmlongbench.questions.writing.documents import LabelledPage, Library, ReadDocument
 from mmlongbench.questions.writing.lines import Called, Candidate
@@ -221,10 +219,8 @@ class Said(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(VerbatimCall[Said], Generic[F]):
-    """One question to a model, of which any reply is kept."""
-
-    form: ClassVar[type[BaseModel]] = Said
+class Request(Generic[F]):
+    """One question to a model."""
 
     purpose: str  # the name of the stage
     model: str
@@ -236,46 +232,36 @@ class Request(VerbatimCall[Said], Generic[F]):
     temperature: float = 0.0
     note: str = ""  # what was wrong with the last reply; empty for the first attempt
 
-    @property
-    def key(self) -> str:
-        """Return a hash of everything that the reply depends on."""
-        said = (self.model, self._instruction, self.material, self.note, self.sample, self.temperature)
-        shown = [part for label, picture in self.pages for part in (label, picture.sha256)]
-        return digest("questions", self.purpose, *said, *shown).hex()
-
-    @property
-    def _instruction(self) -> str:
+    def call(self) -> Call[Said]:
+        """Return the call, of which any reply is kept: the instruction, then the labelled pages and the material."""
         form = f"Answer with one JSON object of this schema and nothing else:\n{json.dumps(shape(self.answer))}"
-        return f"{self.instruction}\n\n{wording('material')}\n\n{form}"
-
-    def messages(self, note: str = "") -> list[dict[str, object]]:
-        """Return the instruction, then the labelled pages and the material."""
+        instruction = f"{self.instruction}\n\n{wording('material')}\n\n{form}"
         parts: list[str | Image] = []
         for number, (label, _) in enumerate(self.pages):
             parts += [f"{label}:\n", Image(str(number))]
-        parts.append("\n\n".join(part for part in (self.material, self.note) if part))
-        user = messages(Prompt.of(parts), lambda number: data_uri(*self.pages[int(number)][1].encoded()))
-        return [{"role": "system", "content": self._instruction}, *(dict(message) for message in user)]
-
-    def options(self) -> dict[str, object]:
-        """Return the schema, the temperature and the token limit; if the temperature is not 0, also a seed."""
-        form = {"name": self.answer.__name__, "schema": shape(self.answer), "strict": True}
-        return {
-            "response_format": {"type": "json_schema", "json_schema": form},
-            "temperature": self.temperature,
-            "max_completion_tokens": MAX_TOKENS,
-            **({"seed": self.sample} if self.temperature else {}),
-        }
-
-    def read_reply(self, reply: Reply) -> Said:
-        """Return a reply as it came."""
-        return Said(
-            text=reply.words,
-            finish_reason=reply.finish_reason,
-            is_refusal=reply.is_refusal,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
+        prompt = Prompt.of([*parts, "\n\n".join(part for part in (self.material, self.note) if part)])
+        asked = (self.model, instruction, self.material, self.note, self.sample, self.temperature)
+        shown = [part for label, picture in self.pages for part in (label, picture.sha256)]
+        return Call(
+            digest("questions", self.purpose, *asked, *shown).hex(),
+            self.model,
+            lambda _: messages(prompt, lambda number: self.pages[int(number)][1].data_uri(), instruction),
+            schema_options(self.answer, MAX_TOKENS, self.temperature, self.sample),
+            Said,
+            _said,
+            reads_cut_off=True,
+            reads_refusals=True,
         )
+
+
+def _said(reply: Reply) -> Said:
+    return Said(
+        text=reply.words,
+        finish_reason=reply.finish_reason,
+        is_refusal=reply.is_refusal,
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+    )
 
 
 class CallFailedError(Exception):
@@ -339,12 +325,13 @@ class Desk:
         """
         answer: F | NoAnswer = NoAnswer("invalid-reply", "nothing was asked")
         for _ in range(self.settings.attempts):
-            said = self.client.ask(request)
+            call = request.call()
+            said = self.client.ask(call)
             if isinstance(said, Failed):
                 raise CallFailedError(said.why)
             self.calls.append(
                 Called(
-                    key=request.key,
+                    key=call.key,
                     model=request.model,
                     reply=sha256(said.text.encode()).hexdigest(),
                     input_tokens=said.input_tokens,
@@ -369,9 +356,10 @@ def read(said: Said, form: type[F]) -> F | NoAnswer:
         return NoAnswer("refusal", said.text[:120])
     if said.finish_reason in ("length", "content_filter"):
         return NoAnswer("invalid-reply", f"the reply was cut off ({said.finish_reason})")
-    answer = read_object(said.text, form)
-    if not isinstance(answer, Unusable):
-        return answer
+    try:
+        return read_object(said.text, form)
+    except Unusable as error:
+        detail = error.why
     if said.text.strip().casefold().replace("’", "'").startswith(REFUSALS):
         return NoAnswer("refusal", " ".join(said.text.split())[:120])
-    return NoAnswer("invalid-reply", str(answer))
+    return NoAnswer("invalid-reply", detail)

@@ -21,7 +21,7 @@ from mmlongbench.io.files import is_unicode, pdfs_by_name, sha256_of, shown_name
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.tables import ENDINGS, Columns, table_rows
 from mmlongbench.likeness import shingles
-from mmlongbench.models.pictures import Picture
+from mmlongbench.models.calls import Picture
 from mmlongbench.questions.writing.answers import content_words, words
 from mmlongbench.questions.writing.lines import DocumentLine
 

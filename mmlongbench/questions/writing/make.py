@@ -23,8 +23,7 @@ from pathlib import Path
 from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.io.files import file_lock, sha256_of, write_whole
 from mmlongbench.io.progress import Progress
-from mmlongbench.models.client import ModelClient
-from mmlongbench.models.pace import Backoff
+from mmlongbench.models.client import Backoff, ModelClient
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions import table
 from mmlongbench.questions.question import Grounding, Question, Reject, question_id

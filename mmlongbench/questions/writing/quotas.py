@@ -241,8 +241,8 @@ def words_alone(questions: Sequence[Candidate]) -> tuple[WordsAlone, dict[str, f
     """
     import numpy as np
 
-    from mmlongbench.shortcuts.features import of_text, table
-    from mmlongbench.shortcuts.guesses import guess_answers, scaled
+    from mmlongbench.shortcuts.learners import guess_answers
+    from mmlongbench.shortcuts.text_features import of_text, scaled, table
 
     # The order is drawn, because the labels of a document stay in their order when they are exchanged.
     drawn = Draws(("words alone",)).order("questions", questions, lambda question: question.slot)

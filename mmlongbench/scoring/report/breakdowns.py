@@ -21,8 +21,7 @@ from mmlongbench.scoring.report.grids import (
     ranks_of,
 )
 from mmlongbench.scoring.report.reading import SKIPPED, Scores, grouped
-from mmlongbench.scoring.samples import mean_figures
-from mmlongbench.scoring.scores import profile_order
+from mmlongbench.scoring.scores import mean_figures, profile_order
 
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 """The cells of a grid, by model, row and column."""

@@ -18,8 +18,18 @@ import pandas as pd
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.manifest.plugins import metric_type
-from mmlongbench.scoring.samples import Sampled, best_score, majority_score, mean_score
-from mmlongbench.scoring.scores import CONTEXT, SHOWN_PROFILES, UNKNOWN, ScoreLine, profile_order, read_scores
+from mmlongbench.scoring.scores import (
+    CONTEXT,
+    SHOWN_PROFILES,
+    UNKNOWN,
+    Sampled,
+    ScoreLine,
+    best_score,
+    majority_score,
+    mean_score,
+    profile_order,
+    read_scores,
+)
 from mmlongbench.task.metric import LENIENT, MetricWithTotals, Score
 
 STATUS = ("scored", "absent", "failed", "skipped")

@@ -8,7 +8,7 @@ const View = (() => {
 
   function load(key) {
     if (!waiting.has(key)) {
-      const found = isStatic ? loadScript(key) : fetch(about.base + key).then(answer => {
+      const found = isStatic ? loadScript(key) : fetch(`data/${key}.json`).then(answer => {
         if (!answer.ok) return answer.text().then(text => { throw new Error(text || answer.status); });
         return answer.json();
       });
@@ -24,7 +24,7 @@ const View = (() => {
     return new Promise((done, fail) => {
       if (key in window.viewData) return done(window.viewData[key]);
       const script = document.createElement("script");
-      script.src = about.base + key.replaceAll("/", "-") + ".js";
+      script.src = `data/${key}.js`;
       script.onload = () => { done(window.viewData[key]); delete window.viewData[key]; script.remove(); };
       script.onerror = () => fail(new Error("this needs mmlongbench view: " + key));
       document.head.append(script);
@@ -40,8 +40,8 @@ const View = (() => {
   }
 
   const number = value => value.toLocaleString("en-US");
-  // the address of an image by its number in the file of the example
-  const picture = (base, image) => isStatic ? `${base}${about.file}-${image}.jpg` : `${base}${about.file}/${image}`;
+  // the address of an image, `small` or `large`, by its number in the file of the example
+  const picture = (size, image) => `images/${size}-${about.file}-${image}.jpg`;
   const said = document.getElementById("said");
   function say(text) { said.textContent = text; }
 

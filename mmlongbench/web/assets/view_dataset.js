@@ -1,12 +1,18 @@
-// The table of a dataset. The state is in the hash of the address, so that a link leads to the same rows. A server
-// filters, sorts and pages; a page that is opened from disk has all rows that were written, and does it itself.
+// The table of a dataset: all its rows are loaded once, then filtered, sorted and paged here. The state is in the hash of
+// the address, so that a link leads to the same rows.
 "use strict";
 {
   const {about, el, number, keys} = View;
-  const size = Number(about.page), models = JSON.parse(about.models);
+  const size = Number(about.page), models = JSON.parse(about.models), files = JSON.parse(about.files);
+  const loaded = Promise.all(files.map(file => View.load(`rows-${file}`))).then(parts => {
+    const rows = parts.flat();
+    for (const row of rows) row.text = [row.id, row.placement, row.question, row.answer, row.document, ...row.facets].join("\n").toLowerCase();
+    return rows;
+  });
   const find = id => document.getElementById(id);
   const table = find("examples"), body = table.tBodies[0], filter = find("filter"), length = find("length");
   const state = {q: "", length: "", sort: "", facet: "", placement: "", model: "", page: 1};
+  const heads = [...table.querySelectorAll("[data-sort]")];
   let pages = 1, asked = 0;
 
   function read() {
@@ -25,7 +31,7 @@
     const turn = ++asked;
     let found;
     try {
-      found = View.isStatic ? chosen(await View.load(about.key + "/rows")) : await fetched();
+      found = chosen(await loaded);
     } catch (error) {
       if (turn === asked) find("count").textContent = error.message;
       return;
@@ -46,39 +52,30 @@
     find("after").disabled = found.page >= found.pages;
     for (const head of table.querySelectorAll("th")) head.removeAttribute("aria-sort");
     const column = state.sort.replace(/^-/, ""), direction = state.sort.startsWith("-") ? "descending" : "ascending";
-    const heads = [...table.querySelectorAll("[data-sort]")].filter(each => each.dataset.sort === column);
-    const head = heads.find(each => heads.length === 1 || isOf(each.dataset.model));
+    const same = heads.filter(each => each.dataset.sort === column);
+    const head = same.find(each => same.length === 1 || isOf(each.dataset.model));
     sort.selectedIndex = [...sort.options].findIndex(each => each.value === column && (!each.dataset.model || isOf(each.dataset.model)));
     find("reverse").disabled = !column;
     find("reverse").textContent = direction;
     find("reverse").setAttribute("aria-label", `${direction}; reverse`);
     head?.closest("th").setAttribute("aria-sort", direction);
-    const name = head?.textContent ?? (heads.length ? "the mean score of all models" : "");
+    const name = head?.textContent ?? (same.length ? "the mean score of all models" : "");
     find("order").textContent = name ? `sorted by ${name}, ${direction}` : "in the order of the files";
   }
 
-  function fetched() {
-    const key = `${about.key}/rows?${new URLSearchParams(state)}`;
-    const found = View.load(key);
-    View.forget(key);
-    return found;
-  }
-
-  // the same as `tables.py`, over the rows that were written
   function chosen(all) {
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = row => [row.id, row.placement, row.question, row.answer, row.document, ...row.facets].join("\n").toLowerCase();
     const cut = state.facet.indexOf(": "), name = state.facet.slice(0, cut + 2), group = `, ${state.facet.slice(cut + 2)}, `;
     const inFacet = row => row.facets.some(each => each.startsWith(name) && `, ${each.slice(name.length)}, `.includes(group));
-    let rows = all.rows.filter(row => (!state.length || row.length === state.length) &&
-      (!state.facet || inFacet(row)) && words.every(word => text(row).includes(word)));
+    let rows = all.filter(row => (!state.length || row.length === state.length) &&
+      (!state.facet || inFacet(row)) && words.every(word => row.text.includes(word)));
     if (state.placement) {
       const wanted = Number(state.placement.replace(/^~/, "")), near = state.placement.startsWith("~") ? tenth : one => one;
       rows = rows.filter(row => row.placement && near(value(row, "placement")) === wanted);
     }
     const column = state.sort.replace(/^-/, "");
-    if (column) rows.sort((one, other) => order(value(one, column), value(other, column)));
-    if (state.sort.startsWith("-")) rows.reverse();
+    const sign = state.sort.startsWith("-") ? -1 : 1;  // equal rows stay in the order of the files
+    if (heads.some(each => each.dataset.sort === column)) rows.sort((one, other) => sign * order(value(one, column), value(other, column)));
     const count = Math.max(1, Math.ceil(rows.length / size)), page = Math.min(state.page, count);
     return {total: rows.length, page, pages: count, rows: rows.slice((page - 1) * size, page * size)};
   }
@@ -100,8 +97,8 @@
     return row[column];
   }
 
-  const order = (one, other) => typeof one === "number" ? one - other
-    : String(one).localeCompare(String(other), "en", {numeric: true});
+  const collator = new Intl.Collator("en", {numeric: true});
+  const order = (one, other) => typeof one === "number" ? one - other : collator.compare(one, other);
 
   function row(found) {
     const link = found.url ? el("a", "go", found.id) : el("span", "", found.id);

@@ -29,7 +29,7 @@
   let writing = 0;  // browsers refuse too many changes of an address
   const write = () => { clearTimeout(writing); writing = setTimeout(() => View.keep(state), 300); };
 
-  if (find("list")) load(`${about.key}/outline`).then(begin, error => say(error.message));
+  if (find("list")) load(`${about.key}-outline`).then(begin, error => say(error.message));
 
   function begin(outline) {
     const bar = new Ruler.Bar(find("ruler"), find("legend"), outline);
@@ -93,7 +93,7 @@
         list.again();
       };
       if (chosen === "") use(null);
-      else load(`${about.key}/model/${chosen}`).then(found => { if (counted.value === chosen) use(found); }, error => say(error.message));
+      else load(`${about.key}-model-${chosen}`).then(found => { if (counted.value === chosen) use(found); }, error => say(error.message));
     };
     counted?.addEventListener("change", count);
     const choose = () => {
@@ -106,7 +106,7 @@
 
     const large = find("large"), image = large.querySelector("img");
     const open = button => {
-      image.src = View.picture(about.large, button.dataset.image);
+      image.src = View.picture("large", button.dataset.image);
       image.alt = button.dataset.path;
       large.querySelector("p").textContent = button.dataset.path + (View.isStatic ? " (a copy; mmlongbench view shows the file itself)" : "");
       large.showModal();
@@ -126,7 +126,7 @@
 
   find("copy")?.addEventListener("click", async () => {
     try {
-      const messages = await load(`${about.key}/messages`), text = JSON.stringify(messages, null, 2);
+      const messages = await load(`${about.key}-messages`), text = JSON.stringify(messages, null, 2);
       const parts = messages.flatMap(each => Array.isArray(each.content) ? each.content : [{type: "text"}]);
       const images = parts.filter(each => each.type !== "text").length;
       await navigator.clipboard.writeText(text);

@@ -154,14 +154,14 @@ const PromptList = (() => {
       const found = this.chunks.get(number);
       if (found === undefined) {
         this.chunks.set(number, null);
-        load(`${about.key}/rows/${number}`).then(
+        load(`${about.key}-rows-${number}`).then(
           rows => { this.chunks.set(number, rows); this.soon(); },
           error => { this.chunks.set(number, []); View.say(error.message); });
         return null;
       }
       if (this.chunks.size > 60) for (const key of this.chunks.keys()) {
         if (this.chunks.size <= 40) break;
-        if (Math.abs(key - number) > 8) { this.chunks.delete(key); View.forget(`${about.key}/rows/${key}`); }
+        if (Math.abs(key - number) > 8) { this.chunks.delete(key); View.forget(`${about.key}-rows-${key}`); }
       }
       return found && found[row % this.outline.chunk] || null;
     }
@@ -208,7 +208,7 @@ const PromptList = (() => {
     }
 
     text(row, data, piece) {
-      const key = `${data.block}/${piece.piece}`, isOpen = this.open.has(key);
+      const key = `${data.block}-${piece.piece}`, isOpen = this.open.has(key);
       const words = el("div", "words", ...spans(isOpen && piece.whole || piece.t, piece.folded && !(isOpen && piece.whole)));
       if (!piece.folded) return words;
       const button = el("button", "fold", isOpen ? "Show the beginning" : `Show all ${number(piece.n)} characters`);
@@ -226,7 +226,7 @@ const PromptList = (() => {
       image.width = width;
       image.height = height;
       image.alt = `${piece.path.split("/").pop()}, ${piece.size[0]} by ${piece.size[1]} pixels`;
-      image.src = View.picture(about.small, piece.image);
+      image.src = View.picture("small", piece.image);
       button.type = "button";
       button.dataset.image = piece.image;
       button.dataset.path = piece.path;
@@ -252,11 +252,11 @@ const PromptList = (() => {
         this.soon();
       };
       if (this.open.delete(key)) return again();
-      const piece = this.data(row)?.pieces.find(each => each.piece === Number(key.split("/")[1]));
+      const piece = this.data(row)?.pieces.find(each => each.piece === Number(key.split("-")[1]));
       if (!piece) return;
       this.open.add(key);
       if (piece.whole) return again();
-      load(`${about.key}/text/${key}`).then(found => { piece.whole = found.t; again(); }, error => View.say(error.message));
+      load(`${about.key}-text-${key}`).then(found => { piece.whole = found.t; again(); }, error => View.say(error.message));
     }
 
     select(block) {

@@ -1,8 +1,9 @@
 """What models answered, and how the answers were scored, by example. Predictions are read again when they are shown."""
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -13,14 +14,12 @@ from mmlongbench.io.files import MAX_BYTES
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.plugins import GROUPS
-from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
+from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.models.receipts import FAULTS
-from mmlongbench.scoring.predictions import Key, Prediction, Predictions, read_predictions
-from mmlongbench.scoring.problems import REASONS, Problems
+from mmlongbench.scoring.predictions import REASONS, Key, Prediction, Predictions, Problems, read_predictions
 from mmlongbench.scoring.scores import ScoreLine, read_scores
-from mmlongbench.web.viewer.index_lines import IndexRow
-from mmlongbench.web.viewer.places import cache_folder, key_of
-from mmlongbench.web.viewer.sources import Viewed, ViewedFile, code_of_modules
+from mmlongbench.web.viewer.index import Index, IndexRow
+from mmlongbench.web.viewer.viewed import Viewed, ViewedFile, cache_folder, code_of, key_of
 
 WRONG = 0.5
 """An example is wrong for a model if its score by the task's own metric is below this."""
@@ -29,8 +28,9 @@ _FIELDS = TypeAdapter(dict[str, JsonValue])
 
 @dataclass(frozen=True, slots=True)
 class ShownScore:
-    """The score of one answer by one metric."""
+    """The score of one answer by one metric: what is kept in memory of a line of scores."""
 
+    model: str
     metric: str
     profile: str
     score: float | None
@@ -46,58 +46,53 @@ class ShownAnswer:
     """One answer of a model to an example."""
 
     model: str
-    sample: int
-    text: str
-    """The answer; empty if the model was not given the example."""
-    skipped: str
-    """Why the model was not given the example; empty if it was."""
-    reasoning: str
-    receipt: Sequence[tuple[str, str]]
-    """What the run says about the call: (name, value)."""
-    fault: str
-    """What is wrong with the tokens of the call, in words; empty if nothing is."""
     scores: Sequence[ShownScore]
+    sample: int = 0
+    text: str = ""
+    """The answer; empty if the model was not given the example."""
+    skipped: str = ""
+    """Why the model was not given the example; empty if it was."""
+    reasoning: str = ""
+    receipt: Sequence[tuple[str, str]] = ()
+    """What the run says about the call: (name, value)."""
+    fault: str = ""
+    """What is wrong with the tokens of the call, in words; empty if nothing is."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Answers:
     """The predictions and scores that were given to the viewer."""
 
-    viewed: Viewed
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...]
     """The names of models, in the order of the files."""
-    notes: tuple[str, ...] = ()
-    """What could not be read or scored."""
-    predictions: Mapping[str, Predictions] = field(default_factory=dict)
+    predictions: Mapping[str, Predictions]
     """The predictions of each model."""
-    score_paths: tuple[Path, ...] = ()
+    scores: Mapping[tuple[int, Key], Sequence[ShownScore]]
+    """The scores of each example, by the number of the file and by what names the example."""
+    score_paths: tuple[Path, ...]
     """The files and folders of the scores, those that were made here included."""
-    shown_names: Mapping[str, str] = field(default_factory=dict)
-    """The name of a model here, by its name in the scores that were given; without those that are the same."""
-    scores: dict[tuple[int, Key], list[tuple[str, ShownScore]]] = field(default_factory=dict)
-    """(model, score) of each example, by file and key."""
-    of_unknown_files: list[tuple[str, str]] = field(default_factory=list)
-    """(model, place) of each score of a file that is not viewed."""
+    shown_names: Mapping[str, str]
+    """The name of a model here, by its name in the scores that were given, if predictions have another."""
+    notes: tuple[str, ...]
+    """What could not be read or scored, or fits no example."""
 
     def of(self, file: ViewedFile, row: IndexRow) -> list[ShownAnswer]:
         """Return all answers to an example, in the order of the models."""
-        key, found = key_of_row(row), list[ShownAnswer]()
-        scored = self.scores.get((file.number, key), [])
+        key, answers = _key(row), list[ShownAnswer]()
         for model in self.models:
-            own = [score for name, score in scored if name == model]
+            scores = [score for score in self.scores.get((file.number, key), ()) if score.model == model]
             read = self.predictions.get(model)
-            queue = _queue(read, file, key) if read else []
-            found += [_answer(model, each, own) for each in queue]
-            if not queue and own:
-                found.append(ShownAnswer(model, 0, "", "", "", (), "", own))
-        return found
+            queues = [read.by_file[name].get(key, []) for name in file.names if name in read.by_file] if read else []
+            given = sorted((each for queue in queues for each in queue), key=lambda each: each.sample)
+            answers += [_answer(model, each, scores) for each in given]
+            if scores and not given:
+                answers.append(ShownAnswer(model, scores))
+        return answers
 
-    def score(self, file: ViewedFile, row: IndexRow, model: str = "") -> float | None:
-        """Return the score of an example by the task's own metric: the mean over samples, and over all models if none
-        is named; None if it has none.
-        """
-        scored = self.scores.get((file.number, key_of_row(row)), ())
-        own = [each.score for name, each in scored if each.is_own and each.score is not None and model in ("", name)]
+    def score(self, file: ViewedFile, row: IndexRow, model: str) -> float | None:
+        """Return the mean score of a model over its samples by the task's own metric; None if it has none."""
+        scores = self.scores.get((file.number, _key(row)), ())
+        own = [each.score for each in scores if each.is_own and each.score is not None and each.model == model]
         return sum(own) / len(own) if own else None
 
     def is_wrong(self, file: ViewedFile, row: IndexRow) -> bool:
@@ -106,60 +101,177 @@ class Answers:
         return any(score is not None and score < WRONG for score in scores)
 
 
-def key_of_row(row: IndexRow) -> Key:
+def _key(row: IndexRow) -> Key:
     """Return the key by which predictions name an example."""
     return row.id, row.kind, round(row.placement, 4) if row.placement is not None and row.kind else 0.0
 
 
+def _answer(model: str, prediction: Prediction, scores: Sequence[ShownScore]) -> ShownAnswer:
+    fields: Mapping[str, JsonValue] = {}
+    if prediction.text is None:  # a line; an output of the public code has the answer alone
+        try:
+            with prediction.path.open("rb") as file:
+                file.seek(prediction.offset)
+                fields = _FIELDS.validate_json(file.readline(MAX_BYTES))
+        except (OSError, ValidationError):
+            fields = {}
+    text = prediction.text if prediction.text is not None else fields.get("prediction")
+    return ShownAnswer(
+        model=model,
+        scores=[each for each in scores if each.sample == prediction.sample],
+        sample=prediction.sample,
+        text=text if isinstance(text, str) else "",
+        skipped=prediction.skipped,
+        reasoning=str(fields.get("reasoning") or ""),
+        receipt=_receipt(fields),
+        fault=FAULTS.get(prediction.receipt, ""),
+    )
+
+
+def _receipt(fields: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
+    """Return what a line says about the call."""
+    usage, settings = fields.get("usage"), fields.get("settings")
+    names = ("expected_tokens", "finish_reason", "seconds", "receipt")
+    about = {
+        **(usage if isinstance(usage, dict) else {}),
+        **{name: fields[name] for name in names if name in fields},
+        **(settings if isinstance(settings, dict) else {}),
+    }
+    receipt = []
+    for name, value in about.items():
+        if value is not None:
+            text = f"{value:,}" if type(value) is int else value if isinstance(value, str) else json.dumps(value)
+            receipt.append((name.replace("_", " "), text))
+    return receipt
+
+
 def read_answers(
     viewed: Viewed,
-    predictions: Sequence[Path] = (),
-    scores: Sequence[Path] = (),
-    tasks: TaskFiles = NO_TASK_FILES,
-    progress: Progress | None = None,
+    index: Index,
+    predictions: Sequence[Path],
+    scores: Sequence[Path],
+    tasks: TaskFiles,
+    progress: Progress,
 ) -> Answers:
     """Read predictions and scores. Predictions of a model without scores are scored, in a process of its own, by the
     metrics that need no judge; these scores are kept in the cache.
 
     Raises:
-        MMLongBenchError: predictions or scores cannot be read.
+        MMLongBenchError: predictions or scores cannot be read, or nothing of a model fits an example.
 
     """
-    found = Answers(viewed)
-    read: dict[str, Predictions] = {}
-    sources: dict[str, Path] = {}
-    problems = Problems()
+    read, sources, problems = dict[str, Predictions](), dict[str, Path](), Problems()
     for path in predictions:
-        name = _free(_model(path), read)
+        model, number = _model(path), 1
+        name = model
+        while name in read:
+            number += 1
+            name = f"{model} ({number})"
         read[name], sources[name] = read_predictions([path], problems), path
     lines = [line for path in scores for line in read_scores(path)]
-    notes = [
-        f"predictions: {REASONS[reason]}: {each['count']:,}; the first: {each['first'][0]}"
-        for reason, each in problems.summary().items()
-    ]
-    same, made_here = _shown_names({line.model for line in lines}, sources), list[Path]()
+    names = _shown_names({line.model for line in lines}, sources)
+    notes = [f"predictions: {text}" for text in _in_words(problems)]
+    made: list[Path] = []
+    made_lines: list[ScoreLine] = []
     for name, path in sources.items():
-        if name not in same.values():
+        if name not in names.values():
             folder = _score_folder(viewed, name, path)
-            made, note = _scored(viewed, name, path, folder, tasks, progress or Progress(False))
-            _add(found, viewed, made, {})
-            made_here += [folder] if made else []
-            notes += [note] if note else []
-    found.predictions, found.score_paths, found.shown_names = read, (*scores, *made_here), same
-    _add(found, viewed, lines, same)
-    found.models = tuple(dict.fromkeys([*read, *(same.get(line.model, line.model) for line in lines)]))
-    found.notes = tuple(notes)
-    return found
+            try:
+                if not any(folder.glob("*.jsonl")):
+                    with progress.bar(f"scores: {name}", 1) as advance:
+                        for _ in each_done(1, score_file, [(viewed.path, name, path, folder, tasks)], [path.name]):
+                            advance()
+                made_lines += read_scores(folder)
+                made.append(folder)
+            except MMLongBenchError as error:
+                notes.append(f"{path.name} is not scored: {error}")
+    found = defaultdict[tuple[int, Key], list[ShownScore]](list)
+    unfit = defaultdict[str, Problems](Problems)
+    named = [
+        *((line, line.model) for line in made_lines),
+        *((line, names.get(line.model, line.model)) for line in lines),
+    ]
+    for model, given in read.items():
+        for name, queues in given.by_file.items():
+            for each in (each for queue in queues.values() for each in queue if name not in viewed.by_name):
+                unfit[model].add("unknown-file", f"{each} ({name})")
+    for line, model in named:
+        file = viewed.by_name.get(line.file)
+        if file is None:
+            unfit[model].add("unknown-file", f"a score of {line.file}, {line.id}")
+            continue
+        kind = "depth" if line.depth is not None else "permutation" if line.permutation is not None else ""
+        placement = line.depth if line.depth is not None else float(line.permutation or 0)
+        score = ShownScore(
+            model, line.metric, line.profile, line.score, line.status, line.failure, line.sample, line.is_own
+        )
+        found[file.number, (line.id, kind, round(placement, 4))].append(score)
+    notes += _unfit(viewed, index, read, found, unfit)
+    models = tuple(dict.fromkeys([*read, *(model for _, model in named)]))
+    return Answers(models, read, dict(found), (*scores, *made), names, tuple(notes))
+
+
+def _unfit(
+    viewed: Viewed,
+    index: Index,
+    predictions: Mapping[str, Predictions],
+    scores: Mapping[tuple[int, Key], Sequence[ShownScore]],
+    unfit: Mapping[str, Problems],
+) -> list[str]:
+    """Return a note for each reason why predictions or scores of a model fit no example.
+
+    Args:
+        viewed: what is viewed.
+        index: its index.
+        predictions: the predictions of each model.
+        scores: the scores of all models by example.
+        unfit: what is known to fit none, by model; more is added.
+
+    Raises:
+        ScoringError: nothing of a model fits.
+
+    """
+    fits, notes = Counter[str](), list[str]()
+    for file in viewed.files:
+        given = [
+            (model, key, f"{each} ({key[0]})")
+            for model, read in predictions.items()
+            for name in file.names
+            if name in read.by_file
+            for key, queue in read.by_file[name].items()
+            for each in queue
+        ]
+        given += [
+            (score.model, key, f"a score of {file.name}, {key[0]}")
+            for (number, key), group in scores.items()
+            if number == file.number
+            for score in group
+        ]
+        keys = {_key(row) for row in index.rows(file.number)} if given else set[Key]()
+        ids = {id for id, _, _ in keys}
+        for model, key, place in given:
+            if key in keys:
+                fits[model] += 1
+            else:
+                unfit[model].add("wrong-placement" if key[0] in ids else "unknown-id", place)
+    for model, problems in unfit.items():
+        words = [f"{model}: {text}" for text in _in_words(problems)]
+        if not fits[model]:
+            raise ScoringError(f"{words[0]}. Nothing of {model} fits; give what was made for {viewed.name}")
+        notes += words
+    return notes
+
+
+def _in_words(problems: Problems) -> list[str]:
+    return [
+        f"{REASONS[reason]}: {found['count']:,}; the first: {found['first'][0]}"
+        for reason, found in problems.summary().items()
+    ]
 
 
 def _shown_names(scored: Iterable[str], sources: Mapping[str, Path]) -> dict[str, str]:
-    """Return the name under which predictions are shown, by the name of the model in the scores that were given.
-
-    Raises:
-        ScoringError: scores may belong to two files of predictions.
-
-    """
-    found: dict[str, str] = {}
+    """Return the name under which predictions are shown, by the name of the model in the scores that were given."""
+    names: dict[str, str] = {}
     for model in sorted(scored):
         fits = [name for name, path in sources.items() if model in (name, _model(path))]
         fits = fits or [name for name, path in sources.items() if model == path.stem]
@@ -168,52 +280,22 @@ def _shown_names(scored: Iterable[str], sources: Mapping[str, Path]) -> dict[str
                 f"--scores: has scores of {model}, and {len(fits)} of the predictions have this name "
                 f"({', '.join(str(sources[name]) for name in fits)}): rename one, or leave out the scores"
             )
-        found |= dict.fromkeys([model] if fits else [], "".join(fits))
-    return found
-
-
-def _add(found: Answers, viewed: Viewed, lines: Iterable[ScoreLine], same: Mapping[str, str]) -> None:
-    for line in lines:
-        file = viewed.aliases.get(line.file)
-        if file is None:
-            model = same.get(line.model, line.model)
-            found.of_unknown_files.append((model, f"a score of {line.file}, {line.id}"))
-            continue
-        kind = "depth" if line.depth is not None else "permutation" if line.permutation is not None else ""
-        value = line.depth if line.depth is not None else float(line.permutation or 0)
-        score = ShownScore(line.metric, line.profile, line.score, line.status, line.failure, line.sample, line.is_own)
-        key = (file.number, (line.id, kind, round(value, 4)))
-        found.scores.setdefault(key, []).append((same.get(line.model, line.model), score))
+        if fits:
+            names[model] = fits[0]
+    return names
 
 
 def _score_folder(viewed: Viewed, name: str, path: Path) -> Path:
-    return cache_folder() / "scores" / _score_key(viewed, name, path)
-
-
-def _scored(
-    viewed: Viewed, name: str, path: Path, folder: Path, tasks: TaskFiles, progress: Progress
-) -> tuple[list[ScoreLine], str]:
-    """Score predictions, or read the scores that were made before; return them, and what went wrong."""
-    try:
-        if not any(folder.glob("*.jsonl")):
-            with progress.bar(f"scores: {name}", 1) as advance:
-                for _ in each_done(1, score_file, [(viewed.path, name, path, folder, tasks)], [path.name]):
-                    advance()
-        return list(read_scores(folder)), ""
-    except MMLongBenchError as error:
-        return [], f"{path.name} is not scored: {error}"
-
-
-def _score_key(viewed: Viewed, name: str, path: Path) -> str:
-    """Return the key of scores: it changes with the predictions and their name, the public files, and the code of
-    builders and metrics.
+    """Return the folder of scores in the cache. It changes with the predictions and their name, the public files, and
+    the code of builders and metrics.
     """
     files = [path, *(sorted(path.rglob("*")) if path.is_dir() else ()), *(file.path for file in viewed.files)]
-    metrics = code_of_modules(each.module for each in entry_points(group=GROUPS["metric"]))
-    return key_of(files, name, viewed.lock_id, str(viewed.path.absolute()), viewed.code, metrics)
+    metrics = code_of(metric.module for metric in entry_points(group=GROUPS["metric"]))
+    key = key_of(files, name, viewed.lock_id, str(viewed.path.absolute()), viewed.code, metrics)
+    return cache_folder() / "scores" / key
 
 
-def score_file(release: Path, name: str, predictions: Path, folder: Path, tasks: TaskFiles) -> int:
+def score_file(release: Path, name: str, predictions: Path, folder: Path, tasks: TaskFiles) -> None:
     """Score predictions of a model in a process of its own.
 
     Raises:
@@ -223,7 +305,7 @@ def score_file(release: Path, name: str, predictions: Path, folder: Path, tasks:
     from mmlongbench.scoring.score_model import score_paths
     from mmlongbench.task.metric import Settings
 
-    done = score_paths(
+    score_paths(
         release,
         [predictions],
         ["default"],
@@ -239,61 +321,6 @@ def score_file(release: Path, name: str, predictions: Path, folder: Path, tasks:
         tokenizer=None,
         tasks=tasks,
     )
-    return len(done.cells)
-
-
-def _queue(read: Predictions, file: ViewedFile, key: Key) -> list[Prediction]:
-    found: list[Prediction] = []
-    for name in (file.name, *file.aliases):
-        if name in read.by_file:
-            found += read.by_file[name].get(key, [])
-    return sorted(found, key=lambda each: each.sample)
-
-
-def _answer(model: str, prediction: Prediction, scores: Sequence[ShownScore]) -> ShownAnswer:
-    fields = _fields(prediction)
-    own = [each for each in scores if each.sample == prediction.sample]
-    said = prediction.text if prediction.text is not None else fields.get("prediction")
-    return ShownAnswer(
-        model=model,
-        sample=prediction.sample,
-        text=said if isinstance(said, str) else "",
-        skipped=prediction.skipped,
-        reasoning=str(fields.get("reasoning") or ""),
-        receipt=_receipt(fields),
-        fault=FAULTS.get(prediction.receipt, ""),
-        scores=own,
-    )
-
-
-def _receipt(fields: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
-    """Return what a line says about the call."""
-    usage = fields.get("usage")
-    said = dict(usage) if isinstance(usage, dict) else {}
-    said |= {
-        name: fields[name] for name in ("expected_tokens", "finish_reason", "seconds", "receipt") if name in fields
-    }
-    settings = fields.get("settings")
-    said |= settings if isinstance(settings, dict) else {}
-    return [(name.replace("_", " "), _value(value)) for name, value in said.items() if value is not None]
-
-
-def _value(value: JsonValue) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _fields(prediction: Prediction) -> Mapping[str, JsonValue]:
-    """Read the line of a prediction; it is empty for outputs of the public code."""
-    if prediction.text is not None:
-        return {}
-    try:
-        with prediction.path.open("rb") as file:
-            file.seek(prediction.offset)
-            return _FIELDS.validate_json(file.readline(MAX_BYTES))
-    except (OSError, ValidationError):
-        return {}
 
 
 def _model(path: Path) -> str:
@@ -301,11 +328,3 @@ def _model(path: Path) -> str:
     from mmlongbench.scoring.score_model import model_of
 
     return model_of(path)
-
-
-def _free(name: str, taken: Iterable[str]) -> str:
-    known, number, free = set(taken), 1, name
-    while free in known:
-        number += 1
-        free = f"{name} ({number})"
-    return free

@@ -1,137 +1,129 @@
-"""The curves of the score report as the viewer keeps them: values only, so that a server does not load what computes
-them.
+"""Computes the curves of the score report, in a process of its own: what it imports takes 100 MB, which a server should
+not keep. Only `pages.py` calls it, and keeps what it returns.
 """
 
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
+from mmlongbench.scoring.report.grids import ALL, MEAN, Estimate, Grid, Row
+from mmlongbench.scoring.report.report import Report, report
+from mmlongbench.scoring.scores import UNKNOWN
+from mmlongbench.web.charts import Chart, length_charts, look_of
+from mmlongbench.web.kit import points
 
-from mmlongbench.errors import ReleaseError
-from mmlongbench.io.files import read_regular, write_whole
-from mmlongbench.io.pool import each_done
-from mmlongbench.web.viewer.places import cache_folder, key_of
-
-MAX_BYTES = 64 * 1024 * 1024
-"""The most bytes of the curves that are kept."""
-MAX_FIGURES = 600
+_MAX_FIGURES = 600
 """The most figures of a page."""
-_FORMAT = "curves 1"
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnLook:
-    """The look of a model's line (`charts.Look`)."""
-
-    colour: int
-    shape: str
-    is_dashed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A score in a figure, which leads to its examples."""
-
-    x: str
-    y: str
-    column: str
-    """The length, or the depth."""
-    about: str
-    """The score with its interval and the number of examples, in words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """The scores of one model."""
-
-    model: str
-    look: DrawnLook
-    lines: Sequence[str]
-    whiskers: Sequence[str]
-    points: Sequence[Point]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """The curves of all models over lengths or depths."""
-
-    part: str
-    """`datasets`, `depth` or `facets`."""
-    heading: str
-    """What stands above the figures that belong together."""
-    name: str
-    label: str
-    """The metric and its profile."""
-    dataset: str
-    facet: str
-    """The facet; empty if the figure is about none."""
-    value: str
-    """The group of the facet, or the length of a figure over depths; empty: all."""
-    axis: Sequence[tuple[str, str]]
-    """(x, name) of each length or depth."""
-    ticks: Sequence[tuple[str, str, str]]
-    curves: Sequence[Line]
-
-
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """All figures of a report."""
-
-    models: Sequence[tuple[str, DrawnLook]]
-    figures: Sequence[Figure]
-    left_out: int
-    """How many figures are left out, because the page would be too long."""
-    notes: Sequence[str]
-    size: tuple[int, int]
-    """The width and the height of a figure."""
-    left: int
-    """Where the horizontal lines begin."""
-    right: int
-    """Where they end."""
-
-
-CURVES = TypeAdapter(Curves)
-_GUARD = threading.Lock()
-"""At most one report is computed at a time."""
-
-
-def read_curves(paths: Sequence[Path], compute: Callable[[Sequence[Path]], bytes] | None = None) -> Curves:
-    """Return the curves of scores; they are computed once, in a process of its own, and kept.
-
-    Args:
-        paths: files or folders of scores.
-        compute: computes them in this process.
-
-    Raises:
-        MMLongBenchError: the scores cannot be read, or contradict each other.
-
-    """
-    files = [file for path in paths for file in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])]
-    kept = cache_folder() / "curves" / f"{key_of(files, _FORMAT)}.json"
-    with _GUARD:
-        try:
-            return CURVES.validate_json(read_regular(kept, MAX_BYTES))
-        except (OSError, ValueError, ValidationError):
-            data = compute(files) if compute else _elsewhere(files)
-        write_whole(kept, [data])
-        return CURVES.validate_json(data)
-
-
-def _elsewhere(files: Sequence[Path]) -> bytes:
-    for _, found in each_done(1, computed, [(files,)], ["the report"]):
-        return found
-    raise ReleaseError("the report was not computed")
-
-
-def computed(files: Sequence[Path]) -> bytes:
-    """Compute curves; called in a process of its own, because the import alone takes 100 MB.
+def curves_of(files: Sequence[Path]) -> str:
+    """Return the curves of files of scores as JSON, as `view_report.html` reads it.
 
     Raises:
         ReleaseError: the scores cannot be read, or contradict each other.
 
     """
-    from mmlongbench.web.viewer.curving import curves_of
+    with tempfile.TemporaryDirectory() as folder:
+        for number, file in enumerate(files):
+            (Path(folder) / f"{number:05}-{file.name}"[-200:]).symlink_to(file.absolute())
+        found = report(Path(folder))
+    figures = [*_by_dataset(found), *_by_depth(found), *_by_facet(found)]
+    curves = {
+        "models": [(model, look_of(number)._asdict()) for number, model in enumerate(found.models)],
+        "figures": figures[:_MAX_FIGURES],
+        "left_out": max(0, len(figures) - _MAX_FIGURES),
+        "notes": found.notes,
+        "width": Chart.WIDTH,
+        "height": Chart.HEIGHT,
+        "left": Chart.LEFT,
+        "right": Chart.WIDTH - Chart.RIGHT,
+    }
+    return json.dumps(curves)
 
-    return curves_of(files)
+
+def _by_dataset(found: Report) -> Iterator[dict[str, object]]:
+    """Yield a figure for each dataset and metric, over lengths."""
+    for row in found.scores.rows:
+        label = f"{row.metric} ({row.profile})" if row.profile not in ("", UNKNOWN) else row.metric
+        yield from _figures(found, replace(found.scores, rows=(row,)), label, part="datasets", dataset=row.name)
+
+
+def _by_depth(found: Report) -> Iterator[dict[str, object]]:
+    """Yield a figure for each dataset, metric and length, over depths."""
+    for grid in (grid for grid in found.depths if grid.metric in found.own_metrics):
+        depths = tuple(row.name for row in grid.rows if row != MIDDLE_LESS_ENDS)
+        cells = {
+            (model, Row(column), row.name): estimate
+            for (model, row, column), estimate in grid.cells.items()
+            if row.name in depths
+        }
+        for column in grid.columns:
+            turned = replace(grid, rows=(Row(column),), columns=depths, cells=cells)
+            about = {"part": "depth", "heading": grid.title, "dataset": grid.title}
+            value = "" if column == ALL else column
+            name = f"at {column}" if value else "all lengths"
+            yield from _figures(found, turned, grid.label, **about, name=name, value=value)
+
+
+def _by_facet(found: Report) -> Iterator[dict[str, object]]:
+    """Yield a figure for each group of each facet and dataset, over lengths."""
+    for grid in (grid for grid in found.facets if grid.metric in found.own_metrics):
+        for row in (row for row in grid.rows if row.of != EVERY):
+            about = {"part": "facets", "heading": f"{row.of}: {grid.title}", "dataset": row.of}
+            one = replace(grid, rows=(row,))
+            yield from _figures(found, one, grid.label, **about, facet=grid.title, value=row.name)
+
+
+def _figures(found: Report, grid: Grid, label: str, **about: str) -> Iterator[dict[str, object]]:
+    """Yield the figures of a grid with one row.
+
+    Args:
+        found: the report.
+        grid: the grid.
+        label: the metric and its profile.
+        about: `part` (`datasets`, `depth` or `facets`), `heading` (of figures that belong together), `dataset`, `name`,
+            `facet`, and `value` (the group of the facet, or the length of a figure over depths).
+
+    """
+    (row,) = grid.rows
+    columns = [name for name in grid.columns if name not in (ALL, MEAN)]
+    for chart in length_charts(grid, found.models, columns):
+        curves = [
+            {
+                "model": curve.model,
+                "look": curve.look._asdict(),
+                "lines": curve.lines,
+                "whiskers": curve.whiskers,
+                "points": [
+                    {"x": m.x, "y": m.y, "column": m.column, "about": _about(grid.cells[curve.model, row, m.column])}
+                    for m in curve.marks
+                ],
+            }
+            for curve in chart.curves
+            if curve.marks
+        ]
+        if curves:
+            yield {
+                "heading": "",
+                "name": chart.name,
+                "facet": "",
+                "value": "",
+                **about,
+                "label": label,
+                "axis": chart.lengths,
+                "ticks": chart.ticks,
+                "curves": curves,
+            }
+
+
+def _about(found: Estimate) -> str:
+    """Return a score with its interval and the number of examples, in words."""
+    counts = found.counts
+    mean = "" if found.mean is None else points(found.mean)
+    interval = "" if found.low is None or found.high is None else f", {points(found.low)} to {points(found.high)}"
+    missing = f", {counts.absent:,} absent" if counts.absent else ""
+    failed = f", {counts.failed:,} failed" if counts.failed else ""
+    return f"{mean}{interval}, {counts.examples:,} example{'' if counts.examples == 1 else 's'}{missing}{failed}"

@@ -1,74 +1,169 @@
-"""The index of what is viewed: the rows of tables, and where the record and the units of each example begin. Files are
-read in pieces, never whole.
+"""The index of what is viewed: the rows of tables, and where the record and the units of each example begin.
+
+Making it runs in a process of its own, because reading Parquet takes memory that a server should not keep. Reading it
+takes pieces of files, never a whole one.
 """
 
 import json
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote, unquote
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from mmlongbench.errors import ReleaseError
+from mmlongbench.errors import MMLongBenchError, ReleaseError
+from mmlongbench.io.files import atomic_write, bounded_lines, write_whole
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.release.example_cost import placement_of
+from mmlongbench.release.items import Item, ItemReader
+from mmlongbench.release.layout import DATA, as_utf8
+from mmlongbench.release.lock import leads_out
+from mmlongbench.task.file_formats import JSON_LINES
 from mmlongbench.task.rows import Record
-from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units, read_back
-from mmlongbench.web.viewer.indexing import IndexPaths, index_file, record_of
-from mmlongbench.web.viewer.places import cache_folder, key_of
-from mmlongbench.web.viewer.sources import Viewed, ViewedFile
+from mmlongbench.web.viewer.viewed import (
+    Viewed,
+    ViewedFile,
+    as_text,
+    cache_folder,
+    example_of,
+    key_of,
+    open_viewed,
+)
 
 _MAX_ROWS = 60_000
 """The rows of tables that are in memory at a time; rows of other files are read again when they are needed."""
-FOLDER = "index"
-"""The folder of the indexes, in the folder of the viewer."""
+_MAX_TEXT = 400
+"""The characters of a question or an answer that an index keeps."""
+_MAX_FACETS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class FileIndex:
-    """The index of one public file."""
+class IndexRow:
+    """One example of a public file, as tables show it."""
 
-    head: IndexHead
-    rows: Sequence[IndexRow]
+    row: int
+    """Its number in the file, from 0."""
+    offset: int
+    """The byte at which its record begins."""
+    size: int
+    """The bytes of its record."""
+    units_at: int
+    """The byte at which its units begin in the file of units."""
+    units_size: int
+    """The bytes of its units; 0: none are kept."""
+    id: str = ""
+    kind: str = ""
+    """The kind of its placement: `depth`, `permutation` or empty."""
+    placement: float | None = None
+    question: str = ""
+    answer: str = ""
+    document: str = ""
+    facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tokens: int = 0
+    """The tokens of the prompt, as the record states them."""
+    reserve: int = 0
+    images: int = 0
+    """The number of its images."""
+    fault: str = ""
+    """Why the record cannot be read; empty if it can."""
+
+    @property
+    def number(self) -> int:
+        """Its number as people count, from 1: what pages and addresses show."""
+        return self.row + 1
+
+    @property
+    def name(self) -> str:
+        """Its id or, without one, its number."""
+        return self.id or f"example {self.number}"
+
+    @property
+    def placed(self) -> str:
+        """The placement with its name, such as `depth 0.2`; empty if there is none."""
+        return "" if self.placement is None else f"{self.kind or 'placement'} {self.placement:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The units of one example in columns, because an example may have many thousands."""
+
+    names: Sequence[str] = ()
+    """The different roles."""
+    role: Sequence[int] = ()
+    """The role of each unit, as a place in `names`."""
+    id: Sequence[str] = ()
+    inside: Mapping[int, str] = field(default_factory=dict)
+    """The ids of the needles in a unit, by the number of the unit."""
+    image: Sequence[str | None] = ()
+    position: Sequence[int] = ()
+    start: Sequence[int] = ()
+    text: Sequence[int] = ()
+    """The text tokens of each unit, or of each block of the prompt where there are no items."""
+    pictures: Sequence[int] = ()
+    """The image tokens of each unit."""
+    is_counted_here: bool = False
+    """Whether only the texts of blocks were counted, because there are no items."""
+    note: str = ""
+    """Why there are no items, if that is a fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHead:
+    """The head of an index: what it is made of."""
+
+    rows: int
+    """The number of examples."""
+    is_copied: bool
+    """Whether records are kept beside the index, because the public file has no record on a line of its own."""
+    images: Sequence[str] = ()
+    """The different images of the file, in the order in which prompts show them first; written as in a URL, because
+    names of files may be no valid Unicode."""
+    image_sum: int = 0
+    """The images of all prompts together."""
+    fill_sum: float = 0.0
+    """The sum of the fills of all examples."""
+    faults: int = 0
+    """The records that cannot be read."""
+
+
+_ROW, _UNITS, _HEAD = TypeAdapter(IndexRow), TypeAdapter(Units), TypeAdapter(IndexHead)
 
 
 class Index:
     """The indexes of all files of what is viewed. Threads may share it."""
 
-    def __init__(self, viewed: Viewed, keys: Sequence[str], folder: Path) -> None:
-        self._viewed, self._folder, self._keys = viewed, folder, keys
-        self._read: OrderedDict[int, FileIndex] = OrderedDict()
+    def __init__(self, viewed: Viewed, stems: Sequence[Path]) -> None:
+        """Read the indexes of the files; `stems` are their paths without an ending."""
+        self._viewed, self._stems = viewed, stems
+        self._read: OrderedDict[int, tuple[IndexHead, Sequence[IndexRow]]] = OrderedDict()
         self._guard = threading.Lock()
 
-    def file(self, number: int) -> FileIndex:
-        """Return the index of a public file.
+    def rows(self, number: int) -> Sequence[IndexRow]:
+        """Return the rows of a public file.
 
         Raises:
             ReleaseError: the index is gone.
 
         """
-        with self._guard:
-            if number not in self._read:
-                self._read[number] = _read(self._paths(number))
-                while len(self._read) > 1 and sum(len(each.rows) for each in self._read.values()) > _MAX_ROWS:
-                    self._read.popitem(last=False)
-            self._read.move_to_end(number)
-            return self._read[number]
+        return self._file(number)[1]
+
+    def images(self, number: int) -> list[str]:
+        """Return the paths of the images of a file; the number of an image is its place here."""
+        return [unquote(path, errors="surrogatepass") for path in self.head(number).images]
 
     def head(self, number: int) -> IndexHead:
-        """Return the head of the index of a public file; its rows are not read.
-
-        Raises:
-            ReleaseError: the index is gone.
-
-        """
+        """Return the head of the index of a public file; its rows are not read."""
         with self._guard:
             known = self._read.get(number)
-        return known.head if known else _head(self._paths(number))
+        return known[0] if known else self._head(number)
 
     def record(self, number: int, row: IndexRow) -> Record:
         """Read the record of an example.
@@ -80,115 +175,57 @@ class Index:
         file = self._viewed.files[number]
         if row.fault:
             raise ReleaseError(f"{file.name}, example {row.number}: {row.fault}")
-        self._require_same(number)
-        is_copied = self.file(number).head.is_copied
-        copies = self._paths(number).records
+        if _stem(self._viewed, file) != self._stems[number]:
+            raise ReleaseError(f"{file.name}: has changed since the viewer was started; start it again")
+        is_copied, copies = self.head(number).is_copied, self._stems[number].with_suffix(".records")
         data = _piece(copies if is_copied else file.path, row.offset, row.size)
         try:
-            found = record_of(zlib.decompress(data) if is_copied else data, f"example {row.number}")
+            record = _record(zlib.decompress(data) if is_copied else data, f"example {row.number}")
         except zlib.error as error:
-            raise _no_index(copies, error) from error
-        if isinstance(found, ReleaseError):
-            raise ReleaseError(f"{file.name}: {found}")
-        return found
+            raise _damaged(copies, error) from error
+        if isinstance(record, ReleaseError):
+            raise ReleaseError(f"{file.name}: {record}")
+        return record
 
     def units(self, number: int, row: IndexRow) -> Units:
-        """Read the units of an example; they are empty if none are known.
-
-        Raises:
-            ReleaseError: the index cannot be read.
-
-        """
+        """Read the units of an example; they are empty if none are known."""
         if not row.units_size:
             return Units()
-        path = self._paths(number).units
+        path = self._stems[number].with_suffix(".units")
         try:
-            return UNITS.validate_json(_piece(path, row.units_at, row.units_size))
+            return _UNITS.validate_json(_piece(path, row.units_at, row.units_size))
         except ValidationError as error:
-            raise _no_index(path, error) from error
+            raise _damaged(path, error) from error
 
-    def images(self, number: int) -> Sequence[str]:
-        """Return the paths of the images of a file; the number of an image is its place here."""
-        return [read_back(path) for path in self.file(number).head.images]
+    def _file(self, number: int) -> tuple[IndexHead, Sequence[IndexRow]]:
+        with self._guard:
+            if number not in self._read:
+                path = self._stems[number].with_suffix(".rows")
+                try:
+                    with path.open("rb") as lines:
+                        self._read[number] = self._head(number), [_ROW.validate_json(line) for line in lines]
+                except (OSError, ValidationError) as error:
+                    raise _damaged(path, error) from error
+                while len(self._read) > 1 and sum(len(rows) for _, rows in self._read.values()) > _MAX_ROWS:
+                    self._read.popitem(last=False)
+            self._read.move_to_end(number)
+            return self._read[number]
 
-    def _paths(self, number: int) -> IndexPaths:
-        return IndexPaths.of(self._folder, self._keys[number])
-
-    def _require_same(self, number: int) -> None:
-        file = self._viewed.files[number]
-        if _key(self._viewed, file) != self._keys[number]:
-            raise ReleaseError(f"{file.name}: has changed since the viewer was started; start it again")
-
-
-def open_index(
-    viewed: Viewed,
-    images: Path | None = None,
-    tasks: TaskFiles = NO_TASK_FILES,
-    progress: Progress | None = None,
-    run: Callable[..., int] | None = None,
-) -> Index:
-    """Open the index of what is viewed; files that changed, or that are new, are indexed in a process of their own.
-
-    Args:
-        viewed: what is viewed.
-        images: the folder of images that was given to open it.
-        tasks: the task files that were given to open it.
-        progress: shows the bar.
-        run: makes the index of a file in this process (see `indexing.index_file`); None: in other processes.
-
-    Raises:
-        ReleaseError: a file cannot be read.
-
-    """
-    folder = cache_folder() / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    keys = [_key(viewed, file) for file in viewed.files]
-    stale = [file for file in viewed.files if not IndexPaths.of(folder, keys[file.number]).head.is_file()]
-    calls = [(viewed.path, images, tasks, file.name, folder, keys[file.number]) for file in stale]
-    shown = progress or Progress(False)
-    with shown.bar("index: files", len(calls)) as advance:
-        if run is not None:
-            for call in calls:
-                run(*call)
-                advance()
-        else:
-            for _ in each_done(1, index_file, calls, [file.name for file in stale]) if calls else ():
-                advance()
-    return Index(viewed, keys, folder)
+    def _head(self, number: int) -> IndexHead:
+        path = self._stems[number].with_suffix(".head")
+        try:
+            return _HEAD.validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise _damaged(path, error) from error
 
 
-def _key(viewed: Viewed, file: ViewedFile) -> str:
-    """Return the key of a file's index: its path, size and time of change, those of its items, the lock and the
-    code that reads it.
-    """
-    return key_of(
-        [file.path, *([file.items] if file.items else [])], viewed.lock_id, viewed.code, file.name, str(file.images)
-    )
-
-
-def _read(paths: IndexPaths) -> FileIndex:
-    try:
-        with paths.rows.open("rb") as lines:
-            return FileIndex(_head(paths), [ROW.validate_json(line) for line in lines])
-    except (OSError, ValidationError) as error:
-        raise _no_index(paths.rows, error) from error
-
-
-def _head(paths: IndexPaths) -> IndexHead:
-    try:
-        return HEAD.validate_json(paths.head.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise _no_index(paths.head, error) from error
-
-
-def _no_index(path: Path, error: Exception) -> ReleaseError:
+def _damaged(path: Path, error: Exception) -> ReleaseError:
     """Return the error for a damaged file of an index; without its head, the index is made again."""
     head = path.with_suffix(".head")
     return ReleaseError(f"{path}: is no index ({type(error).__name__}); remove {head} and start again")
 
 
 def _piece(path: Path, offset: int, size: int) -> bytes:
-    """Return some bytes of a file."""
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -197,6 +234,160 @@ def _piece(path: Path, offset: int, size: int) -> bytes:
         raise ReleaseError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def plain(value: object) -> str:
-    """Return a value as JSON for a page; characters that UTF-8 cannot hold stay escapes."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+def _stem(viewed: Viewed, file: ViewedFile) -> Path:
+    """Return the path of an index without an ending. It changes with the path, size and time of change of the file and
+    its items, with the lock, and with the code that reads them.
+    """
+    files = [file.path, *([file.items] if file.items else [])]
+    return cache_folder() / "index" / key_of(files, viewed.lock_id, viewed.code, file.name, str(file.images))
+
+
+def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: Progress) -> Index:
+    """Open the index of what is viewed; files that changed, or that are new, are indexed in a process of their own.
+
+    Args:
+        viewed: what is viewed.
+        images: the folder of images that was given to open it.
+        tasks: the task files that were given to open it.
+        progress: shows the bar.
+
+    Raises:
+        ReleaseError: a file cannot be read.
+
+    """
+    stems = [_stem(viewed, file) for file in viewed.files]
+    (cache_folder() / "index").mkdir(parents=True, exist_ok=True)
+    stale = [file for file in viewed.files if not stems[file.number].with_suffix(".head").is_file()]
+    calls = [(viewed.path, images, tasks, file.name, stems[file.number]) for file in stale]
+    with progress.bar("index: files", len(calls)) as advance:
+        for _ in each_done(1, index_file, calls, [file.name for file in stale]) if calls else ():
+            advance()
+    return Index(viewed, stems)
+
+
+# What makes an index.
+
+
+def index_file(release: Path, image_folder: Path | None, tasks: TaskFiles, name: str, stem: Path) -> None:
+    """Make the index of one public file, in a process of its own.
+
+    Raises:
+        ReleaseError: the file cannot be read.
+
+    """
+    viewed = open_viewed(release, image_folder, tasks)
+    file = viewed.by_name[name]
+    if not file.path.is_file() or (viewed.lock_id and leads_out(viewed.path, f"{DATA}/{file.name}")):
+        raise ReleaseError(f"{file.path}: is no file of the release; see `mmlongbench verify`")
+    items = ItemReader(viewed.path, file.name, file.length) if file.items else None
+    images: dict[str, None] = {}
+    number, image_sum, fill_sum, faults, items_fault = 0, 0, 0.0, 0, ""
+    rows_path, units_path, records_path = (stem.with_suffix(f".{part}") for part in ("rows", "units", "records"))
+    with atomic_write(records_path) as records, atomic_write(units_path) as units, atomic_write(rows_path) as rows:
+        for offset, size, record in _records(file, records):
+            row, prompt = _row(viewed, file, number, record)
+            text = b""
+            if prompt is not None:
+                try:
+                    own = items.of(row.id, row.placement) if items else ()
+                except ReleaseError as error:
+                    own, items_fault = (), str(error)
+                found = _columns(own) if own else replace(_counted(file, prompt), note=as_utf8(items_fault))
+                text = _UNITS.dump_json(found)
+                images |= dict.fromkeys(quote(path, errors="surrogatepass") for path in prompt.images)
+            row = replace(row, offset=offset, size=size, units_at=units.tell(), units_size=len(text))
+            units.write(text)
+            rows.write(_ROW.dump_json(row) + b"\n")
+            number, image_sum, faults = number + 1, image_sum + row.images, faults + bool(row.fault)
+            fill_sum += (row.tokens + row.reserve) / file.length
+    head = IndexHead(number, file.form is not JSON_LINES, list(images), image_sum, fill_sum, faults)
+    write_whole(stem.with_suffix(".head"), [_HEAD.dump_json(head)])  # written last: an index without it is none
+
+
+def _records(file: ViewedFile, copies: BinaryIO) -> Iterator[tuple[int, int, Record | ReleaseError]]:
+    """Yield (first byte, bytes, record) of each example; records without a line of their own are copied."""
+    if file.form is JSON_LINES:
+        with file.path.open("rb") as lines:
+            for number, offset, line in bounded_lines(lines):
+                if line is None:
+                    yield offset, 0, ReleaseError(f"line {number}: too long")
+                elif line.strip():
+                    yield offset, len(line), _record(line, f"line {number}")
+        return
+    for _, record in file.form.read(file.path):
+        data = b"" if isinstance(record, ReleaseError) else zlib.compress(json.dumps(record).encode(), 1)
+        at = copies.tell()
+        copies.write(data)
+        yield at, len(data), record
+
+
+def _record(line: bytes, where: str) -> Record | ReleaseError:
+    """Return the record of a line, or what is wrong with the line."""
+    try:
+        record: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return ReleaseError(f"{where}: expected one JSON object, found {str(error)[:120]}")
+    return record if isinstance(record, dict) else ReleaseError(f"{where}: expected a JSON object")
+
+
+def _row(
+    viewed: Viewed, file: ViewedFile, number: int, record: Record | ReleaseError
+) -> tuple[IndexRow, Prompt | None]:
+    """Return a row without its places, and the prompt; no prompt if the record cannot be read."""
+    if isinstance(record, ReleaseError):
+        return IndexRow(number, 0, 0, 0, 0, fault=as_utf8(str(record))), None
+    named = IndexRow(number, 0, 0, 0, 0, id=as_utf8(str(record.get("id", ""))[:400]))
+    try:
+        example = example_of(viewed, file, record, f"{file.name}, {named.id}")
+        question, cluster = file.builder.question(record), file.builder.cluster(record)
+    except MMLongBenchError as error:
+        return replace(named, fault=as_utf8(str(error)[:400])), None
+    groups = list(example.facets.items())[:_MAX_FACETS]
+    document = example.evidence.document if example.evidence else None
+    row = replace(
+        named,
+        kind=next((kind for kind in ("depth", "permutation") if record.get(kind) is not None), ""),
+        placement=placement_of(record),
+        question=_shortened(question),
+        answer=_shortened(as_text(example.answer)),
+        document=as_utf8(str(document or cluster or "")[:200]),
+        facets={as_utf8(str(key)[:80]): [as_utf8(str(value)[:80]) for value in values] for key, values in groups},
+        tokens=example.tokens.total,
+        reserve=example.reserve,
+        images=len(example.prompt.images),
+    )
+    return row, example.prompt
+
+
+def _counted(file: ViewedFile, prompt: Prompt) -> Units:
+    """Return the text tokens of each block of a prompt; where no tokenizer is open, four characters are a token."""
+    if prompt.outline is None:
+        blocks: Sequence[Sequence[Part]] = [(part,) for turn in prompt.turns for part in turn.parts]
+    else:
+        before = [prompt.outline.before] if prompt.outline.before else []
+        blocks = [*before, *prompt.outline.units, prompt.outline.after]
+    if file.text:
+        return Units(text=[file.text.count(Prompt.of(block).text) for block in blocks], is_counted_here=True)
+    texts = [[part for part in block if not isinstance(part, Image)] for block in blocks]
+    return Units(text=[sum(-(-len(part) // 4) for part in block) for block in texts], is_counted_here=True)
+
+
+def _shortened(text: str) -> str:
+    """Return a text in one line, cut if it is long."""
+    line = " ".join(as_utf8(text[: 4 * _MAX_TEXT]).split())
+    return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 1]}…"
+
+
+def _columns(items: Sequence[Item]) -> Units:
+    names = list(dict.fromkeys(item["role"] for item in items))
+    return Units(
+        names=names,
+        role=[names.index(item["role"]) for item in items],
+        id=[item["unit"] for item in items],
+        inside={number: inside for number, item in enumerate(items) if (inside := item.get("inside"))},
+        image=[item["image"] for item in items],
+        position=[item["position"] for item in items],
+        start=[item["start"] for item in items],
+        text=[item["text_tokens"] for item in items],
+        pictures=[item["image_tokens"] for item in items],
+    )

@@ -2,26 +2,22 @@
 What is sent as an image is one by its bytes, whatever its name says.
 """
 
-import os
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mmlongbench.documents.pixels import thumbnail, unreadable
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import read_regular, write_whole
-from mmlongbench.web.viewer.places import cache_folder, key_of
+from mmlongbench.web.viewer.viewed import cache_folder, key_of
 
 SIDE = 256
 """The longer side of a small copy, in pixels."""
 LARGE_SIDE = 1400
 """The longer side of a copy that can be read, as the files of a site have them."""
-MAX_PIXELS = 36_000_000
+_MAX_PIXELS = 36_000_000
 """The most pixels of a picture that is decoded."""
-MAX_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 """The most bytes of a file that is decoded or sent."""
-_PIECE = 256 * 1024
 _KINDS = {
     b"\xff\xd8\xff": "image/jpeg",
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -30,15 +26,6 @@ _KINDS = {
 }
 _AT_ONCE = threading.Semaphore(2)
 """At most two pictures are decoded at a time, which bounds memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A file that is sent."""
-
-    media_type: str
-    size: int
-    pieces: Iterator[bytes]
 
 
 def image_file(root: Path, path: str) -> Path:
@@ -55,9 +42,8 @@ def image_file(root: Path, path: str) -> Path:
     except (OSError, ValueError) as error:  # a name that no file can have
         raise ReleaseError(f"image {path!r:.120}: is missing") from error
     if not is_there:
-        raise ReleaseError(
-            f"image {path!r:.120}: {'is missing' if is_inside else 'the path leaves the folder of images'}"
-        )
+        why = "is missing" if is_inside else "the path leaves the folder of images"
+        raise ReleaseError(f"image {path!r:.120}: {why}")
     return file
 
 
@@ -72,50 +58,35 @@ def small_copy(root: Path, path: str, side: int = SIDE) -> bytes:
     key = key_of([file], str(side))
     kept = cache_folder() / "images" / key[:2] / f"{key}.jpg"
     try:
-        return read_regular(kept, MAX_BYTES)
+        return read_regular(kept, _MAX_BYTES)
     except (OSError, ValueError):
         with _AT_ONCE:
-            data = _shrunk(file, side)
+            try:
+                data = thumbnail(read_regular(file, _MAX_BYTES), side, _MAX_PIXELS)
+            except unreadable() as error:
+                raise ReleaseError(f"image {file.name!r:.120}: cannot be shown: {str(error)[:120]}") from error
         write_whole(kept, [data])
         return data
 
 
-def whole_file(root: Path, path: str) -> Sent:
-    """Return an image as it is: JPEG, PNG, GIF or WebP by its first bytes; anything else is refused.
+def whole_file(root: Path, path: str) -> tuple[Path, str]:
+    """Return the file and the media type of an image: JPEG, PNG, GIF or WebP by its first bytes.
 
     Raises:
         ReleaseError: the image is missing, too large, or of another kind.
 
     """
-    pieces = _pieces(image_file(root, path))
-    head, size = next(pieces)  # from here on the file is closed with the generator, also if nothing more is asked for
-    kind = media_type(head)
-    if not kind or size > MAX_BYTES:
-        said = f"more than {MAX_BYTES:,} bytes" if kind else "no JPEG, PNG, GIF or WebP by its first bytes"
-        raise ReleaseError(f"image {path!r:.120}: {said}")
-    return Sent(kind, size, (piece for piece, _ in pieces))
-
-
-def _pieces(file: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the first bytes of a file, then all of it in pieces; each with the bytes that are left."""
+    file = image_file(root, path)
     with file.open("rb") as opened:
-        left = os.fstat(opened.fileno()).st_size
-        yield opened.read(16), left
-        opened.seek(0)
-        while left > 0 and (piece := opened.read(min(_PIECE, left))):
-            left -= len(piece)
-            yield piece, left
-
-
-def media_type(head: bytes) -> str:
-    """Return the media type of an image by its first bytes; empty if it is none that a browser is sent.
-
-    >>> media_type(b"<svg onload="), media_type(b"GIF89a....")
-    ('', 'image/gif')
-    """
+        head = opened.read(16)
+    kind = next((kind for start, kind in _KINDS.items() if head.startswith(start)), "")
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _KINDS.items() if head.startswith(start)), "")
+        kind = "image/webp"
+    if not kind:
+        raise ReleaseError(f"image {path!r:.120}: no JPEG, PNG, GIF or WebP by its first bytes")
+    if file.stat().st_size > _MAX_BYTES:
+        raise ReleaseError(f"image {path!r:.120}: more than {_MAX_BYTES:,} bytes")
+    return file, kind
 
 
 def fitted(size: tuple[int, int], side: int = SIDE) -> tuple[int, int]:
@@ -127,10 +98,3 @@ def fitted(size: tuple[int, int], side: int = SIDE) -> tuple[int, int]:
     width, height = size
     scale = min(1.0, side / max(width, height, 1))
     return max(1, round(width * scale)), max(1, round(height * scale))
-
-
-def _shrunk(file: Path, side: int) -> bytes:
-    try:
-        return thumbnail(read_regular(file, MAX_BYTES), side, MAX_PIXELS)
-    except unreadable() as error:
-        raise ReleaseError(f"image {file.name!r:.120}: cannot be shown: {str(error)[:120]}") from error

@@ -1,47 +1,39 @@
-"""What a review shows: suspects of `mmlongbench doctor`, or questions of a folder that `mmlongbench questions` made.
+"""What a review shows: suspects of `mmlongbench doctor`, or questions of a folder that `mmlongbench questions` made,
+each beside its pages as contexts of the release show them.
 
-Pages show them beside the pages of their documents; what is decided is written in errata or in a review sheet.
+What is decided is written in errata or in a review sheet.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from mmlongbench.errors import ReleaseError
+from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.io.files import read_regular
+from mmlongbench.task.metric import Evidence
+from mmlongbench.web.viewer.index import Index, IndexRow
+from mmlongbench.web.viewer.viewed import Viewed, ViewedFile, as_text, example_of
 
-if TYPE_CHECKING:
-    from mmlongbench.questions.question import Question
-
-MAX_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 """The most bytes of a file of suspects."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of the row of a suspect. Its values are a text as it is, any other value as JSON."""
-
-    name: str
-    text: str
-    proposed: str = ""
-    """The value that is proposed; empty if none is."""
+_MAX_PAGES = 24
+"""The most pages that are shown beside an answer."""
+_MAX_EXAMPLES = 12
+"""The most examples whose records are read to find them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A row or a question that somebody should look at."""
 
-    number: int
-    """Its number in the viewer, from 0."""
     id: str
     dataset: str
-    """The dataset, if it is known."""
+    """The dataset; empty if it is not known, as below."""
     document: str
-    """The document, if it is known."""
     kind: str
     """Why it is here, as a slug."""
     why: str
@@ -51,9 +43,10 @@ class Subject:
     """The claimed answer."""
     pages: tuple[int, ...]
     """The claimed pages, from 1."""
-    proposed: tuple[int, ...]
+    proposed: tuple[int, ...] = ()
     """The pages that are proposed instead."""
-    fields: tuple[Field, ...] = ()
+    fields: tuple[tuple[str, str, str], ...] = ()
+    """The row of a suspect: (name, value, proposed value); a text as it is, any other value as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +55,6 @@ class Review:
 
     subjects: Sequence[Subject]
     name: str
-
-    def subject(self, number: int) -> Subject:
-        """Return a subject by its number, from 0.
-
-        Raises:
-            ReleaseError: there is no such subject.
-
-        """
-        if not 0 <= number < len(self.subjects):
-            raise ReleaseError(f"there is nothing to review with the number {number + 1}")
-        return self.subjects[number]
-
-
-def open_review(suspects: Path | None, questions: Path | None) -> Review | None:
-    """Open what is to be reviewed; None if nothing is.
-
-    Args:
-        suspects: the output of `mmlongbench doctor --json`.
-        questions: a folder that `mmlongbench questions` made.
-
-    Raises:
-        MMLongBenchError: something cannot be read.
-
-    """
-    if questions:
-        from mmlongbench.questions.reviewing.merging import read_folder
-        from mmlongbench.questions.reviewing.sheet import in_order
-
-        return Review(question_subjects(in_order(read_folder(questions).values())), "questions")
-    return Review(read_suspects(suspects), "suspects") if suspects else None
 
 
 class SuspectLine(BaseModel):
@@ -110,61 +73,82 @@ class SuspectLine(BaseModel):
     """The row of the source; empty if it could not be read, or in a file of an older version."""
 
 
-def read_suspects(path: Path) -> list[Subject]:
-    """Read the suspects of a file, the first of each row of each dataset.
+def open_review(suspects: Path | None, questions: Path | None) -> Review | None:
+    """Open what is to be reviewed; None if nothing is.
+
+    Args:
+        suspects: the output of `mmlongbench doctor --json`.
+        questions: a folder that `mmlongbench questions` made.
 
     Raises:
-        ReleaseError: the file cannot be read, or has no suspect.
+        MMLongBenchError: something cannot be read.
 
     """
+    if questions:
+        return Review(_questions(questions), "questions")
+    return Review(_suspects(suspects), "suspects") if suspects else None
+
+
+def _questions(folder: Path) -> list[Subject]:
+    from mmlongbench.questions.reviewing.merging import read_folder
+    from mmlongbench.questions.reviewing.sheet import in_order, shown_answer
+
+    return [
+        Subject(
+            id=question.id,
+            dataset="",
+            document=question.document,
+            kind=question.notes.get("flags") or question.kind,
+            why="; ".join(rest.text for rest in question.grounding),
+            question=question.question,
+            answer=shown_answer(question.answer),
+            pages=question.pages,
+        )
+        for question in in_order(read_folder(folder).values())
+    ]
+
+
+def _suspects(path: Path) -> list[Subject]:
+    """Read the suspects of a file, the first of each row of each dataset."""
     try:
-        texts = read_regular(path, MAX_BYTES).splitlines()
+        texts = read_regular(path, _MAX_BYTES).splitlines()
     except (OSError, ValueError) as error:
         raise ReleaseError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from error
     lines: dict[tuple[str, str], SuspectLine] = {}
     for number, text in enumerate(texts, 1):
-        if text.strip():
-            found = _line(text, f"{path}, line {number}")
-            lines.setdefault((found.dataset, found.id), found)
+        if not text.strip():
+            continue
+        try:
+            line = SuspectLine.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:200]
+            raise ReleaseError(
+                f"{path}, line {number}: expected the output of `mmlongbench doctor --json`; {why}"
+            ) from error
+        lines.setdefault((line.dataset, line.id), line)
     if not lines:
         raise ReleaseError(f"{path}: has no suspect; write it with `mmlongbench doctor MANIFEST --json`")
-    return [_suspect(number, line) for number, line in enumerate(lines.values())]
+    return [_suspect(line) for line in lines.values()]
 
 
-def _line(text: bytes, where: str) -> SuspectLine:
-    try:
-        return SuspectLine.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        said = f"{field}: {first['msg']}"[:200]
-        raise ReleaseError(f"{where}: expected the output of `mmlongbench doctor --json`; {said}") from error
-
-
-def _suspect(number: int, line: SuspectLine) -> Subject:
-    fields = {**{name: None for name in line.correction if name not in line.fields}, **line.fields}
-    pages = [name for name in line.correction if "page" in name] or [name for name in fields if "page" in name]
+def _suspect(line: SuspectLine) -> Subject:
+    # corrected fields first; a field that only the correction has is one that the row lacks
+    fields = {**dict.fromkeys(line.correction), **line.fields}
+    ordered = {**{name: fields[name] for name in line.correction}, **fields}
+    of_pages = [name for name in line.correction if "page" in name] or [name for name in ordered if "page" in name]
     return Subject(
-        number=number,
         id=line.id,
         dataset=line.dataset,
         document=next((str(line.fields[name]) for name in ("doc_id", "doc", "document") if line.fields.get(name)), ""),
         kind=line.kind,
         why=line.evidence,
         question=str(line.fields.get("question") or ""),
-        answer=shown_value(line.fields.get("answer") or ""),
-        pages=tuple(dict.fromkeys(page for name in pages for page in _numbers(fields.get(name)))),
-        proposed=tuple(dict.fromkeys(page for name in pages for page in _numbers(line.correction.get(name)))),
-        fields=tuple(
-            Field(name, shown_value(value), shown_value(line.correction.get(name, "")))
-            for name, value in sorted(fields.items(), key=lambda item: item[0] not in line.correction)
-        ),
+        answer=as_text(line.fields.get("answer") or ""),
+        pages=tuple(dict.fromkeys(page for name in of_pages for page in _numbers(ordered.get(name)))),
+        proposed=tuple(dict.fromkeys(page for name in of_pages for page in _numbers(line.correction.get(name)))),
+        fields=tuple((name, as_text(value), as_text(line.correction.get(name, ""))) for name, value in ordered.items()),
     )
-
-
-def shown_value(value: object) -> str:
-    """Return the value of a field as a page shows it: a text as it is, any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _numbers(value: JsonValue) -> Iterator[int]:
@@ -174,27 +158,87 @@ def _numbers(value: JsonValue) -> Iterator[int]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return
-    for each in value if isinstance(value, list) else [value]:
-        if type(each) is int and 0 < each < 10**6:
-            yield each
+    for number in value if isinstance(value, list) else [value]:
+        if type(number) is int and 0 < number < 10**6:
+            yield number
 
 
-def question_subjects(questions: "Sequence[Question]") -> list[Subject]:
-    """Return the questions of a folder as they are reviewed."""
-    from mmlongbench.questions.reviewing.sheet import shown_answer
+# The pages beside a claimed answer.
 
-    return [
-        Subject(
-            number=number,
-            id=each.id,
-            dataset="",
-            document=each.document,
-            kind=each.notes.get("flags") or each.kind,
-            why="; ".join(rest.text for rest in each.grounding),
-            question=each.question,
-            answer=shown_answer(each.answer),
-            pages=each.pages,
-            proposed=(),
-        )
-        for number, each in enumerate(questions)
-    ]
+
+@dataclass(frozen=True, slots=True)
+class ShownPage:
+    """A page of the document, as a context of the release shows it."""
+
+    number: int
+    """Its number, from 1."""
+    file: ViewedFile | None = None
+    """The file of an example that shows it; None if none does."""
+    image: int = -1
+    """The number of its image in the index of the file; -1 if it is shown as a text, or not at all."""
+    path: str = ""
+    text: str = ""
+    joined: tuple[int, int] | None = None
+    """The first and the last page that the image shows, from 1, if it joins pages."""
+
+
+def pages_beside(
+    viewed: Viewed, index: Index, subject: Subject
+) -> tuple[list[ShownPage], list[int], tuple[ViewedFile, int] | None]:
+    """Return the pages that a subject names, as far as a context of the release shows them; the numbers of the claimed
+    ones; and the shortest example of the subject, if there is one.
+
+    The longest example of the subject comes first, then other examples about the same document.
+    """
+    examples = list(_examples(viewed, index, subject))
+    claimed, shown = list(subject.pages), dict[int, ShownPage]()
+    for file, row, is_own in islice(examples, _MAX_EXAMPLES):
+        try:
+            record = index.record(file.number, row)
+            evidence = example_of(viewed, file, dict(record), f"{file.name}, {row.id}").evidence
+        except MMLongBenchError:
+            continue
+        if evidence is None:
+            continue
+        if is_own and not claimed:
+            claimed = [page + 1 for page in (evidence.document_pages or evidence.pages)]
+        wanted = list(dict.fromkeys([*claimed, *subject.proposed]))[:_MAX_PAGES]
+        for page in wanted:
+            if page not in shown and (found := _page(index, file, evidence, page)):
+                shown[page] = found
+        if wanted and all(page in shown for page in wanted):
+            break
+    own = [(file, row.row) for file, row, is_own in examples if is_own]
+    wanted = list(dict.fromkeys([*claimed, *subject.proposed]))[:_MAX_PAGES]
+    return [shown.get(page) or ShownPage(page) for page in wanted], claimed, own[-1] if own else None
+
+
+def _examples(viewed: Viewed, index: Index, subject: Subject) -> Iterator[tuple[ViewedFile, IndexRow, bool]]:
+    """Yield the examples of a subject, the longest first, then those about its document: (file, row, is its own)."""
+    files = [file for file in viewed.files if subject.dataset in ("", file.dataset)]
+    others, document = list[tuple[ViewedFile, IndexRow, bool]](), subject.document.removesuffix(".pdf")
+    for file in sorted(files, key=lambda file: -file.length):
+        for row in index.rows(file.number):
+            if row.fault:
+                continue
+            if row.id == subject.id:
+                document = row.document or document
+                yield file, row, True
+            elif row.document:
+                others.append((file, row, False))
+    yield from (other for other in others if document and other[1].document in (document, f"{document}.pdf"))
+
+
+def _page(index: Index, file: ViewedFile, evidence: Evidence, page: int) -> ShownPage | None:
+    """Return a page as an example shows it: alone, or in an image that joins it with its neighbours."""
+    number, joined = page - 1, None
+    if evidence.joined:
+        spans = ((image, first, last) for image, (first, last) in evidence.joined.items() if first < page <= last + 1)
+        if (span := next(spans, None)) is None:
+            return None
+        number, joined = span[0], (span[1] + 1, span[2] + 1)
+    path, text = evidence.images.get(number, ""), evidence.texts.get(number, "")
+    images = index.images(file.number)
+    if path in images:
+        return ShownPage(page, file, images.index(path), path, joined=joined)
+    return ShownPage(page, file, text=text) if text else None

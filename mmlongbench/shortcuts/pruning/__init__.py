@@ -1,1 +1,0 @@
-"""Drops of questions that make a release harder to solve without looking, written as errata."""

@@ -1,1 +1,0 @@
-"""The pages of the viewer, one module each."""
