@@ -249,6 +249,15 @@ def test_without_a_rule_columns_of_one_header_are_not_asked_about() -> None:
     assert Header(()).fault == "no-header-of-its-own"
 
 
+def test_a_header_of_two_groups_of_columns_names_none_of_them() -> None:
+    """`Gross 2021` of the first group is spanned by two lines, of the second one by one line."""
+    edges = (40.0, 200.0, 260.0, 340.0, 430.0, 510.0)
+    lines = [[(225, "Benefits of the two funds")], LONG, KINDS, *HEADER_ROWS]
+    found, losses = found_in(balance(lines=lines, edges=edges, box=WIDE))
+    assert not found
+    assert losses["header-of-two-columns"] == 8
+
+
 @pytest.mark.parametrize(
     ("header", "fault"),
     [

@@ -92,13 +92,10 @@ class PageIndex:
 
     def pages_with(self, *phrases: str) -> frozenset[int]:
         """Return the numbers of the pages, from 1, on which all phrases are; no page if there is no phrase."""
-        pages = [self._pages_with(form) for phrase in phrases if (form := normal(phrase))]
-        return frozenset.intersection(*pages) if pages else frozenset()
-
-    def _pages_with(self, form: str) -> frozenset[int]:
-        if form not in self._known:
+        forms = [form for phrase in phrases if (form := normal(phrase))]
+        for form in set(forms) - set(self._known):
             self._known[form] = frozenset(at for at, text in enumerate(self.texts, 1) if f" {form} " in text)
-        return self._known[form]
+        return frozenset.intersection(*(self._known[form] for form in forms)) if forms else frozenset()
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,8 @@ def _names_of(page: Page) -> Iterator[TableName]:
                 continue
         above = [box for box, kind in near if kind in _HEADINGS and box.y1 <= table.y0 + 4]
         titles = [(box, clean_title(page.text_in(box))) for box in sorted(above, key=lambda box: -box.y1)]
-        box, title = next(((box, title) for box, title in titles if not _is_unit(title)), (table, ""))
+        named = (each for each in titles if not each[1].startswith("(") and not _UNIT.fullmatch(each[1]))
+        box, title = next(named, (table, ""))
         between = [region.box for region in page.regions if region.kind == "picture"] + list(page.tables)
         is_first = not any(box.y1 <= other.y0 + 2 and other.y1 <= table.y0 + 2 for other in between)
         if is_first and _can_be_title(title):
@@ -231,10 +229,6 @@ def _names_of(page: Page) -> Iterator[TableName]:
 def _can_be_title(text: str) -> bool:
     is_short = len(text.split()) <= MAX_TITLE_WORDS
     return is_short and sum(map(str.isalpha, text)) >= 6 and not _NO_TITLE.fullmatch(text)
-
-
-def _is_unit(text: str) -> bool:
-    return bool(_UNIT.fullmatch(text.strip("() "))) or (text.startswith("(") and text.endswith(")"))
 
 
 def clean_title(text: str) -> str:
@@ -297,11 +291,15 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
     labels = Counter(normal(row.label) for row in table.rows)
     for number, row in enumerate(table.rows):
         headers = table.headers[row.section]
-        bad_label = row.is_unsure or _bad_label(row.label)
+        bad_label = row.is_unsure
         if labels[normal(row.label)] > 1:
             bad_label = "label-twice-in-the-table"
         elif not name.caption and _rows_like(row, name, page) > 1:
             bad_label = "label-twice-on-the-page"
+        elif sum(map(str.isalpha, row.label)) < 3 and not _RANGE.fullmatch(row.label):
+            bad_label = "label-without-words"
+        elif len(row.label.split()) > MAX_LABEL_WORDS:
+            bad_label = "label-too-long"
         for column, piece in sorted(row.values.items()):
             if not piece.is_number:
                 continue
@@ -364,12 +362,6 @@ def _can_mean(header: Header, other: Header) -> bool:
 
 def _is_in(words: str, text: str) -> bool:
     return f" {normal(words)} " in f" {normal(text)} "
-
-
-def _bad_label(label: str) -> str:
-    if sum(map(str.isalpha, label)) < 3 and not _RANGE.fullmatch(label):
-        return "label-without-words"
-    return "label-too-long" if len(label.split()) > MAX_LABEL_WORDS else ""
 
 
 def _rows_like(row: Row, name: TableName, page: Page) -> int:

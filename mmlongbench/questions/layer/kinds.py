@@ -179,17 +179,15 @@ def _neighbours(facts: Sequence[Fact], draws: Draws, what: str, count: int) -> I
     for fact in facts:
         columns.setdefault((fact.table, fact.column), []).append(fact)
     for column in columns.values():
-        runs = [tuple(column[at : at + count]) for at in range(len(column) - count + 1)]
-        fitting = [rows for rows in runs if _have_one_unit(rows)]
+        fitting = []
+        for rows in (tuple(column[at : at + count]) for at in range(len(column) - count + 1)):
+            first = rows[0]
+            is_run = all(fact.row == first.row + at and fact.group == first.group for at, fact in enumerate(rows))
+            is_plain = all(fact.amount > 0 and not _is_share(fact) and not _MIXED.search(fact.label) for fact in rows)
+            is_one = len({_decimals(fact.value) for fact in rows}) == 1 and not _MIXED.search(first.header)
+            if is_run and is_plain and is_one and "except" not in first.table.unit:
+                fitting.append(rows)
         yield from draws.order(f"{what} {count}", fitting, lambda rows: " ".join(map(_key, rows)))[:2]
-
-
-def _have_one_unit(rows: Sequence[Fact]) -> bool:
-    first = rows[0]
-    is_run = all(fact.row == first.row + at and fact.group == first.group for at, fact in enumerate(rows))
-    is_plain = all(fact.amount > 0 and not _is_share(fact) and not _MIXED.search(fact.label) for fact in rows)
-    is_one = len({_decimals(fact.value) for fact in rows}) == 1 and not _MIXED.search(first.header)
-    return is_run and is_plain and is_one and "except" not in first.table.unit
 
 
 def _accepted(fact: Fact) -> tuple[str, ...]:
@@ -214,14 +212,11 @@ def _is_share(fact: Fact) -> bool:
 def _unit(fact: Fact) -> str:
     """Return a sentence about the unit of a table, with a blank before it; empty if the value has another one."""
     unit = fact.table.unit
-    has_other = _is_share(fact) or "000" in fact.header or ("shares" in unit and not _counts_shares(fact))
-    return f" The table gives {'values ' if unit.startswith('in ') else ''}{unit}." if unit and not has_other else ""
-
-
-def _counts_shares(fact: Fact) -> bool:
     words = set(normal(f"{fact.label} {fact.header}").split())
     is_price = "$" in fact.value or bool(words & {"price", "value", "average", "per", "cost"})
-    return not is_price and bool(words & {"shares", "number", "options", "units"})
+    counts_shares = not is_price and bool(words & {"shares", "number", "options", "units"})
+    has_other = _is_share(fact) or "000" in fact.header or ("shares" in unit and not counts_shares)
+    return f" The table gives {'values ' if unit.startswith('in ') else ''}{unit}." if unit and not has_other else ""
 
 
 def _listed(facts: Sequence[Fact]) -> str:

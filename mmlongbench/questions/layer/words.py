@@ -178,18 +178,13 @@ class Header:
         return tuple(word for part in self.parts if part.is_sure for word in part.piece.words)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all pieces over the column are certain."""
-        return all(part.is_sure for part in self.parts)
-
-    @property
     def fault(self) -> str:
         """Why the header cannot be asked about; empty if it can."""
         if not self._own or len(self.parts[-1].columns) > 1:
             return "no-header-of-its-own"
         if len(self.leaf.split()) > MAX_HEADER_WORDS:
             return "header-too-long"
-        if not self.is_whole:
+        if not all(part.is_sure for part in self.parts):
             return "header-beside-its-column"
         words = [word for word in self.leaf.split() if any(map(str.isalnum, word))]
         if _DATA.search(self.leaf) or all(word.isdigit() and not YEAR.fullmatch(word) for word in words):
@@ -265,7 +260,8 @@ def _part(
         is_alone = sum(x0 - 3 <= other.box.x <= x1 + 3 for other in line) == 1
         if by_rule and is_alone and (len(line) == 1 or x1 - x0 < 0.9 * (right - left + 40)):
             return Part(piece, by_rule, is_sure=True)
-    shared = [_overlap(box, span) for span in extents]
+    # how much of the narrower one of the piece and a column is under or over the other one
+    shared = [(min(box.x1, x1) - max(box.x0, x0)) / max(min(box.x1 - box.x0, x1 - x0), 1.0) for x0, x1 in extents]
     touched = tuple(at for at, share in enumerate(shared) if share > 0.25)
     is_wide = all(box.x1 - box.x0 > 1.2 * (extents[at][1] - extents[at][0]) for at in touched)
     is_middle = len(line) == 1 and len(columns) > 1 and abs(box.x - (left + right) / 2) <= 0.12 * (right - left)
@@ -279,12 +275,6 @@ def _part(
     x0, x1 = extents[nearest]
     is_aligned = min(abs(x1 - box.x1), abs(x0 - box.x0), abs((x0 + x1) / 2 - box.x)) <= _ALIGNED
     return Part(piece, (nearest,), is_sure=is_aligned or len(line) >= len(columns))
-
-
-def _overlap(box: Box, span: Span) -> float:
-    """Return how much of the narrower one of a box and a column is under or over the other one."""
-    shared = min(box.x1, span[1]) - max(box.x0, span[0])
-    return shared / max(min(box.x1 - box.x0, span[1] - span[0]), 1.0)
 
 
 @dataclass(frozen=True)
