@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exported import MIXED, every_example, read_back, renamed, shown, tree
+from exported import MIXED, every_example, read_back, renamed, shown
 from PIL import Image
 from tiny import command
 
@@ -52,14 +52,6 @@ def test_names_of_requests_are_short_and_unique_over_lengths_placements_and_samp
     assert len({*names}) == len(names)
     assert {len(name) for name in names} == {32}
     assert {len([example for example in examples if example.id == examples[-1].id])} != {1}
-
-
-def test_an_index_says_which_example_a_request_is(families: Path, tmp_path: Path) -> None:
-    mm.export(families, "vllm-batch", tmp_path / "out", datasets=MIXED)
-    index = [json.loads(line) for line in (tmp_path / "out/examples.jsonl").read_bytes().splitlines()]
-    for line, example in zip(index, every_example(families, MIXED), strict=True):
-        assert line["custom_id"] == custom_id(example)
-        assert {**example.key, "digest": example.digest}.items() <= line.items()
 
 
 def test_files_for_openai_stay_below_both_limits(
@@ -128,8 +120,10 @@ def test_a_format_that_openai_does_not_take_is_named(finished: Path, tmp_path: P
 
 def test_requests_to_vllm_show_what_we_show(odd: Path, tmp_path: Path) -> None:
     done = mm.export(odd, "vllm-batch", tmp_path / "out", model="org/model", max_tokens=7)
-    for request, example in zip(requests(tmp_path / "out"), every_example(odd), strict=True):
+    index = [json.loads(line) for line in (tmp_path / "out/examples.jsonl").read_bytes().splitlines()]
+    for request, about, example in zip(requests(tmp_path / "out"), index, every_example(odd), strict=True):
         assert read_back(request["body"]["messages"]) == shown(odd, example)
+        assert {**example.key, "digest": example.digest, "custom_id": request["custom_id"]}.items() <= about.items()
         assert (request["body"]["model"], request["body"]["max_completion_tokens"]) == ("org/model", 7)
     assert done.bytes_copied == 0
 
@@ -193,15 +187,6 @@ def test_limits_of_decoded_images_are_lifted_where_a_request_passes_them(
 def test_prompts_without_images_need_no_folder(families: Path, tmp_path: Path) -> None:
     mm.export(families, "vllm-batch", tmp_path / "out", datasets="text_mmlongdoc")
     assert run_line(tmp_path / "out")[1].keys() == {"-i", "-o", "--model", "--max-model-len"}
-
-
-@pytest.mark.parametrize("target", ["openai-batch", "vllm-batch"])
-def test_the_same_choices_give_the_same_bytes_and_no_name_twice(target: str, families: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        mm.export(families, target, tmp_path / name, model="m", datasets=MIXED, lengths="8K")
-    assert tree(tmp_path / "a") == tree(tmp_path / "b")
-    names = [line["custom_id"] for line in requests(tmp_path / "a")]
-    assert len({*names}) == len(names)
 
 
 def test_examples_that_cannot_be_told_apart_are_refused(finished: Path, tmp_path: Path) -> None:
@@ -285,7 +270,7 @@ def test_a_line_says_what_was_answered_by_whom_and_to_what(finished: Path, tmp_p
 
 def test_everything_that_is_no_answer_is_counted_and_named(finished: Path, tmp_path: Path) -> None:
     names = [custom_id(example) for example in every_example(finished)]
-    good, twice, late, bad, status, gone, empty, broken, cut = names[:9]
+    good, twice, late, bad, status, gone, empty, broken, cut, refused = names[:10]
     results = written(
         tmp_path / "results.jsonl",
         [
@@ -303,6 +288,7 @@ def test_everything_that_is_no_answer_is_counted_and_named(finished: Path, tmp_p
             {**result(gone, "x"), "response": None, "error": {"code": "batch_expired", "message": "expired"}},
             {**result(broken, "x"), "response": {"status_code": 200, "body": {"choices": "none"}}},
             result(empty, None),
+            result(refused, None, refusal="I will not."),
             {**result(cut, "x"), "response": {"status_code": 200, "body": {"choices": []}}},
         ],
     )
@@ -316,7 +302,7 @@ def test_everything_that_is_no_answer_is_counted_and_named(finished: Path, tmp_p
         "duplicate": 1,
     }
     said = {line["prediction"] for line in map(json.loads, (tmp_path / "p.jsonl").read_text().splitlines())}
-    assert said == {"first", "one", "later", ""}
+    assert said == {"first", "one", "later", "", "I will not."}
     first = {problem.reason: problem.first for problem in found.problems}
     assert first["unreadable-line"][0].startswith("results.jsonl, line 6: invalid-json")
     assert first["duplicate"] == (f"results.jsonl, line 3: {twice}",)
@@ -327,17 +313,9 @@ def test_everything_that_is_no_answer_is_counted_and_named(finished: Path, tmp_p
         "5 requests with an error instead of an answer; they are not in the predictions: errors.jsonl, line 1: "
         in ran.err
     )
-    assert f"{tmp_path}/p.jsonl: 4 of 12 examples of the release have an answer; " in ran.out
+    assert f"{tmp_path}/p.jsonl: 5 of 12 examples of the release have an answer; " in ran.out
     ran = command("collect", finished, results, errors, "--model", "m", "--out", tmp_path / "p.jsonl", "--json")
-    assert json.loads(ran.out)["answered"] == 4
-
-
-def test_a_refusal_and_an_empty_answer_are_answers(finished: Path, tmp_path: Path) -> None:
-    one, two, *_ = (custom_id(example) for example in every_example(finished))
-    lines = [result(one, None, refusal="I will not."), result(two, "")]
-    mm.collect(finished, written(tmp_path / "r.jsonl", lines), model="m", out=tmp_path / "p.jsonl")
-    said = [json.loads(line)["prediction"] for line in (tmp_path / "p.jsonl").read_bytes().splitlines()]
-    assert said == ["I will not.", ""]
+    assert json.loads(ran.out)["answered"] == 5
 
 
 def test_errors_alone_write_nothing(finished: Path, tmp_path: Path) -> None:

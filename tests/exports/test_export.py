@@ -226,6 +226,13 @@ def test_an_image_that_is_not_as_the_lock_says_stops_before_anything_is_written(
     assert not (tmp_path / "exports").exists()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_same_choices_give_the_same_bytes(target: str, finished: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        mm.export(finished, target, tmp_path / name, model="m" if target == "openai-batch" else "")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b") != {}
+
+
 def test_examples_are_chosen_by_dataset_length_and_number(finished: Path, tmp_path: Path) -> None:
     done = mm.export(finished, "openai", tmp_path / "one", datasets="mmlongdoc", lengths="2K", limit=3)
     assert (done.examples, done.left_out) == (3, ())

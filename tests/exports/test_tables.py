@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from exported import MIXED, Shown, every_example, shown, tree
+from exported import MIXED, Shown, every_example, shown
 
 import mmlongbench as mm
 
@@ -154,10 +154,3 @@ def test_ids_are_shown_as_they_are_on_the_page_of_mteb(finished: Path, tmp_path:
     page = (tmp_path / "out/README.md").read_text("utf-8")
     assert "&lt;b&gt;\\*q\\*\\|1&lt;/b&gt;" in page
     assert "<b>" not in page
-
-
-@pytest.mark.parametrize("target", ["hf", "mteb"])
-def test_the_same_choices_give_the_same_bytes(target: str, finished: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        mm.export(finished, target, tmp_path / name)
-    assert tree(tmp_path / "a") == tree(tmp_path / "b") != {}

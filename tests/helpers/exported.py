@@ -2,12 +2,15 @@
 
 import base64
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+
+import pyarrow.parquet as pq
 
 import mmlongbench as mm
 
@@ -73,3 +76,41 @@ def renamed(release: Path, to: Path, old: str, new: str) -> Path:
         data = path.read_bytes()
         target.write_bytes(data.replace(old.encode(), new.encode()) if path.suffix in (".json", ".jsonl") else data)
     return to
+
+
+def read_images(folder: Path) -> dict[str, bytes]:
+    """The images of a publication by their SHA-256; each is there once."""
+    rows = [row for path in sorted((folder / "images").iterdir()) for row in pq.read_table(path).to_pylist()]
+    assert len({row["sha256"] for row in rows}) == len(rows)
+    return {row["sha256"]: row["image"]["bytes"] for row in rows}
+
+
+def check_rows(
+    release: Path, rows: list[dict[str, Any]], images: Mapping[str, bytes], datasets: Sequence[str] = ()
+) -> None:
+    """Compare all rows of a publication, in any order, with the examples of a release."""
+    examples = {(each.file, each.id, each.digest): each for each in every_example(release, datasets)}
+    assert len(rows) == len(examples)
+    for row in rows:
+        example, left, found = examples.pop((row["file"], row["id"], row["digest"])), iter(row["images"]), Shown()
+        for turn in row["turns"]:
+            head, *others = turn.split("<image>")
+            found += [head, *(part for text in others for part in (images[next(left)], text))]
+        assert [part for part in found if part] == shown(release, example)
+        assert row["roles"] == [turn.role for turn in example.prompt.turns]
+        assert json.loads(row["answer"]) == example.answer
+        key = {name: row[name] for name in ("file", "id", "depth", "permutation") if row[name] is not None}
+        assert key == example.key
+        assert (row["length"], row["reserve"]) == (example.length, example.reserve)
+
+
+def croissant_rows(data: Any, name: str) -> list[dict[str, Any]]:
+    """The records of mlcroissant, in which texts are bytes, as rows."""
+
+    def text(value: Any) -> Any:
+        if isinstance(value, list):
+            return [text(each) for each in value]
+        return value.decode() if isinstance(value, bytes) else value
+
+    records = data.records(name)
+    return [{key.removeprefix(f"{name}/"): text(value) for key, value in record.items()} for record in records]

@@ -1,17 +1,15 @@
 """Publications after an earlier one: what stays, what is written, what is sent, what others read."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterable
 from hashlib import sha256, shake_256
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from exported import every_example, shown, tree
+from exported import check_rows, croissant_rows, every_example, read_images, tree
 from needs import library
 from once import once
 from samples import Sources, from_samples, left_out
@@ -73,37 +71,13 @@ def tables(folder: Path) -> dict[str, str]:
     return {name: digest for name, digest in tree(folder).items() if name.startswith(("data/", "images/"))}
 
 
-def images(folder: Path) -> dict[str, bytes]:
-    rows = [row for path in (folder / "images").iterdir() for row in pq.read_table(path).to_pylist()]
-    assert len({row["sha256"] for row in rows}) == len(rows)
-    return {row["sha256"]: row["image"]["bytes"] for row in rows}
-
-
 def test_more_questions_add_files_and_change_none(first: Path, second: Path) -> None:
     before, after = tables(first), tables(second)
     assert before.items() < after.items()
     sent = sum((second / name).stat().st_size for name in after.keys() - before.keys() if name.startswith("images/"))
-    new = images(second).items() - images(first).items()
+    new = read_images(second).items() - read_images(first).items()
     assert new
     assert sent <= 1.02 * sum(len(data) for _, data in new) + 4096  # a small file has a foot of its own
-
-
-def parts_of(turns: list[str], pictures: list[bytes]) -> list[str | bytes]:
-    left, found = iter(pictures), list[str | bytes]()
-    for turn in turns:
-        head, *others = turn.split("<image>")
-        found += [piece for piece in (head, *(each for text in others for each in (next(left), text))) if piece]
-    return found
-
-
-def check(release: Path, rows: list[dict[str, Any]], stored: dict[str, bytes]) -> None:
-    """Compare rows in any order with all examples of a release."""
-    examples = {example.digest + example.file + example.id: example for example in every_example(release)}
-    assert sorted(row["digest"] + row["file"] + row["id"] for row in rows) == sorted(examples)
-    for row in rows:
-        example = examples[row["digest"] + row["file"] + row["id"]]
-        assert parts_of(row["turns"], [stored[digest] for digest in row["images"]]) == shown(release, example)
-        assert json.loads(row["answer"]) == example.answer
 
 
 def test_every_configuration_opens_and_has_all_examples(more: Path, second: Path, tmp_path: Path) -> None:
@@ -111,7 +85,7 @@ def test_every_configuration_opens_and_has_all_examples(more: Path, second: Path
 
     disable_progress_bars()
     opened = load_dataset(str(second), "mmlongdoc", cache_dir=str(tmp_path))
-    check(more, [row for split in opened.values() for row in split], images(second))
+    check_rows(more, [row for split in opened.values() for row in split], read_images(second))
     configs = yaml.safe_load((second / "README.md").read_text("utf-8").split("---\n")[1])["configs"]
     assert configs[0]["data_files"][0]["path"] == ["data/mmlongdoc/K8.parquet", "data/mmlongdoc/K8-00001.parquet"]
 
@@ -123,18 +97,9 @@ def test_croissant_reads_tables_of_several_files(more: Path, second: Path) -> No
 
     data = mlcroissant.Dataset(jsonld=str(second / "croissant.json"))
     assert not data.metadata.ctx.issues.errors
-    rows = [
-        {key.removeprefix(f"mmlongdoc/K{length}/"): text(value) for key, value in record.items()}
-        for length in (8, 16)
-        for record in data.records(f"mmlongdoc/K{length}")
-    ]
-    check(more, rows, images(second))
-
-
-def text(value: Any) -> Any:
-    if isinstance(value, list):
-        return [text(each) for each in value]
-    return value.decode() if isinstance(value, bytes) else value
+    check_rows(
+        more, [row for name in ("K8", "K16") for row in croissant_rows(data, f"mmlongdoc/{name}")], read_images(second)
+    )
 
 
 def test_the_same_state_keeps_every_table_and_gives_the_same_bytes(more: Path, second: Path, tmp_path: Path) -> None:
@@ -148,10 +113,10 @@ def test_what_is_no_longer_published_stays_in_no_table(few: Path, second: Path, 
     examples = list(every_example(few))
     wanted = {row["sha256"] for path in (fewer / "images").iterdir() for row in pq.read_table(path).to_pylist()}
     plain = published(few, tmp_path / "plain")
-    assert wanted == images(plain).keys()
+    assert wanted == read_images(plain).keys()
     rows = [row for path in (fewer / "data").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
     assert len(rows) == len(examples)
-    check(few, rows, images(fewer))
+    check_rows(few, rows, read_images(fewer))
 
 
 def test_a_folder_that_is_no_publication_is_refused(few: Path, tmp_path: Path) -> None:
@@ -179,7 +144,7 @@ def test_a_damaged_table_is_named_or_written_anew(few: Path, first: Path, tmp_pa
     done = command("publish", few, "--out", tmp_path / "out", "--allow-unknown-licence", "--after", earlier)
     if kind == "other columns":
         assert done.code == 0, done.err
-        assert images(tmp_path / "out") == images(first)
+        assert read_images(tmp_path / "out") == read_images(first)
     else:
         assert done.code == 2
         assert str(file) in done.err

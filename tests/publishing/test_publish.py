@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from exported import every_example, shown, tree
+from exported import check_rows, croissant_rows, every_example, read_images, tree
 from hub_server import hub
 from needs import library
 from once import once
@@ -67,36 +67,6 @@ def folder(published: Path) -> Path:
     return published / "out"
 
 
-def read_images(folder: Path) -> dict[str, bytes]:
-    tables = [pq.read_table(path).to_pylist() for path in sorted((folder / "images").iterdir())]
-    rows = [row for table in tables for row in table]
-    assert len({row["sha256"] for row in rows}) == len(rows)
-    return {row["sha256"]: row["image"]["bytes"] for row in rows}
-
-
-def parts_of(turns: list[str], images: list[bytes]) -> list[str | bytes]:
-    """What a row shows a model."""
-    left, found = iter(images), list[str | bytes]()
-    for turn in turns:
-        first, *others = turn.split("<image>")
-        pieces: list[str | bytes] = [first, *(piece for text in others for piece in (next(left), text))]
-        found += [piece for piece in pieces if piece]
-    return found
-
-
-def check_rows(
-    release: Path, rows: list[dict[str, Any]], images: dict[str, bytes], datasets: Sequence[str] = ()
-) -> None:
-    """Compare all rows, in the order of the release, with its examples."""
-    for row, example in zip(rows, every_example(release, datasets), strict=True):
-        assert parts_of(row["turns"], [images[digest] for digest in row["images"]]) == shown(release, example)
-        assert row["roles"] == [turn.role for turn in example.prompt.turns]
-        assert json.loads(row["answer"]) == example.answer
-        key = {name: row[name] for name in ("file", "id", "depth", "permutation") if row[name] is not None}
-        assert key == example.key
-        assert (row["digest"], row["length"], row["reserve"]) == (example.digest, example.length, example.reserve)
-
-
 def test_every_configuration_opens_with_datasets_and_equals_the_release(
     release: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -137,20 +107,8 @@ def test_croissant_is_valid_and_its_records_equal_the_release(release: Path, fol
     rows, opened = list[dict[str, Any]](), mm.open_release(release)
     for name in CHOSEN:
         for length in opened.lengths(name):
-            said = f"{name}/K{length // 1024}"
-            rows += [plain(record, f"{said}/") for record in data.records(said)]
+            rows += croissant_rows(data, f"{name}/K{length // 1024}")
     check_rows(release, rows, stored, CHOSEN)
-
-
-def plain(record: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """A record of mlcroissant, in which texts are bytes, as a row."""
-    return {name.removeprefix(prefix): text(value) for name, value in record.items()}
-
-
-def text(value: Any) -> Any:
-    if isinstance(value, list):
-        return [text(each) for each in value]
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def test_metadata_have_every_required_key_and_lead_from_files_to_sources(folder: Path, release: Path) -> None:
@@ -238,15 +196,6 @@ def test_the_rows_that_are_left_out_are_all_of_those_that_are_not_kept(release: 
     for _, read, kept, not_chosen, reasons, _ in rows:
         others = sum(int(each.rpartition(" ")[2]) for each in reasons.split(", ") if each != "–")
         assert int(read) == int(kept) + int(not_chosen) + others
-
-
-def test_only_numbers_are_on_the_right(folder: Path) -> None:
-    card = (folder / "README.md").read_text("utf-8")
-    rule, rows = table_of(card, "| dataset | builder |")
-    assert rows[0][3] == "8K, 16K"
-    assert rule.strip("| ").split(" | ")[3] == "---"
-    rule, _ = table_of(card, "| source | licence |")
-    assert rule == "| --- | --- | --- | ---: | ---: | --- |"
 
 
 def test_a_release_of_one_dataset_shows_three_questions(licensed: Any, tmp_path: Path) -> None:
