@@ -23,7 +23,7 @@ from PIL import Image as Pillow
 from mmlongbench.draws import digest
 from mmlongbench.likeness import Pictures
 from mmlongbench.prompt import Image
-from mmlongbench.shortcuts.counted import UNEVEN, Depths, Leakage, Overlap
+from mmlongbench.shortcuts.counted import ASKED_TWICE, GOLD, OFFERED, UNEVEN, Depths, Leakage, Overlap
 from mmlongbench.shortcuts.findings import Finding, Measured, judge, uniforms
 from mmlongbench.shortcuts.image_features import ImageFacts
 from mmlongbench.shortcuts.probes import Kept, measure
@@ -189,7 +189,7 @@ class Clean:
     def choices(self, subjects: int, key: str) -> Questions:
         """Which of some pictures or texts is right; the offered ones are shown nowhere else."""
         found: Questions = []
-        are_pictures = _one(key, "pictures") < 0.6
+        are_pictures = "file" in key or _one(key, "pictures") < 0.6
         for number in range(subjects):
             of = uniforms(8, key, "choices", number)
             offered = 4 if of[0] < 0.7 else 3
@@ -473,8 +473,8 @@ def _one_clean(number: int) -> tuple[list[tuple[str, float | None, str]], float 
         name, (low, high) = sorted(families)[int(family * len(families))], SIZES[int(size * len(SIZES))]
         datasets.append((name, families[name](low + int(extra * (high - low)), f"{number} {at}")))
     findings, p = audited(datasets)
-    # Drawn haystacks lack placements, and drawn questions offer equal texts, by chance.
-    drawn = (UNEVEN, "choice offered twice", "gold picture twice in its context")
+    # Drawn questions lack placements, offer equal texts and have equal words by chance.
+    drawn = (UNEVEN, OFFERED, GOLD, ASKED_TWICE)
     return [(each.kind, each.p, each.verdict) for each in findings if each.kind not in drawn], p
 
 
