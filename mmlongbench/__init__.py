@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selection import Selection
     from mmlongbench.release.verify import Problem, Verified
-    from mmlongbench.scoring.running import CellScore, PredictionProblem, Scores
+    from mmlongbench.scoring.results import CellScore, PredictionProblem, Scores
     from mmlongbench.scoring.score_model import Scorer
     from mmlongbench.shortcuts.audit import ShortcutAudit
     from mmlongbench.shortcuts.blind import BlindQuestion

@@ -138,17 +138,6 @@ def effective_number(scores: Sequence[float] | Floats, clusters: Sequence[str]) 
     return len(clusters) / max(1.0 if is_binary else 0.25, design)
 
 
-def discoveries(p: Sequence[float], share: float) -> set[int]:
-    """Return the places of the p-values that Benjamini and Hochberg choose; `share` of them may be false.
-
-    >>> sorted(discoveries([0.001, 0.5, 0.03, 0.9], 0.05))
-    [0]
-    """
-    order = sorted(range(len(p)), key=lambda place: p[place])
-    last = max((n for n, place in enumerate(order, 1) if p[place] <= share * n / len(p)), default=0)
-    return set(order[:last])
-
-
 def kappa(matrix: Floats) -> float | None:
     """Return Cohen's kappa of a matrix of counts; None if it is not defined.
 

@@ -266,14 +266,10 @@ def _say_problems(scores: mm.Scores) -> None:
 def _summary(scores: mm.Scores) -> dict[str, object]:
     cells: dict[str, dict[str, dict[str, object]]] = {}
     for cell in scores.cells:
-        of_samples = {name: getattr(cell, name) for name in ("samples", "best", "majority", "failed_samples")}
-        cells.setdefault(cell.metric, {}).setdefault(cell.dataset, {})[str(cell.length)] = {
-            "score": cell.score,
-            **({"score_of_others": cell.score_of_others} if cell.skipped else {}),
-            **{name: getattr(cell, name) for name in ("examples", "absent", "failed", "skipped")},
-            **(of_samples if cell.samples > 1 else {}),
-            **cell.further,
-        }
+        names = ["score", *(["score_of_others"] if cell.skipped else []), "examples", "absent", "failed", "skipped"]
+        names += ["samples", "best", "majority", "failed_samples"] if cell.samples > 1 else []
+        figures = {**{name: getattr(cell, name) for name in names}, **cell.further}
+        cells.setdefault(cell.metric, {}).setdefault(cell.dataset, {})[str(cell.length)] = figures
     return {
         "out": str(scores.file) if scores.file else None,
         "profiles": {name: asdict(provenance) for name, provenance in scores.profiles.items()},

@@ -54,9 +54,8 @@ def view(
     for name in ("starlette", "uvicorn"):
         if find_spec(name) is None:
             raise ReleaseError(f'view needs {name}: pip install "mmlongbench[view]"')
-    from mmlongbench.web.viewer.serve import serve
+    from mmlongbench.web.viewer.serve import LIMIT, serve, write_site
     from mmlongbench.web.viewer.site import open_site
-    from mmlongbench.web.viewer.static_site import LIMIT, write_site
 
     if limit and not static:
         raise click.UsageError("--limit is for --static: a server shows all examples")

@@ -76,16 +76,10 @@ def json_call(
 ) -> Call[V]:
     """Return a call whose reply must be one JSON object of a schema.
 
-    Args:
-        model: the name of the model.
-        instruction: what to do; the schema is added, because some endpoints ignore the one in the options.
-        material: what it is about; texts that others wrote are between fences (see `fence`).
-        form: the form that the answer must have.
-        kind: a part of the key, so that different kinds of calls have separate answers.
-        pictures: the pictures before the material.
-        sample: the number of the sample, if several answers to the same question are drawn.
-        temperature: the temperature; above 0, the sample is the seed.
-
+    The schema is added to the instruction, because some endpoints ignore the one in the options. The pictures come
+    before the material, in which texts that others wrote are between fences (see `fence`). Calls of another `kind` have
+    answers of their own. If several answers are drawn, at a temperature above 0, the number of the `sample` is
+    the seed.
     """
     schema = f"Answer with one JSON object of this schema and nothing else:\n{json.dumps(shape(form))}"
     system = f"{instruction}\n\n{schema}"

@@ -11,7 +11,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ from tenacity.nap import sleep_using_event
 from mmlongbench.io.sqlite_rows import MEMORY, Store
 from mmlongbench.models.calls import Call, V
 from mmlongbench.models.replies import RequestError, Unusable
-from mmlongbench.models.settings import Caller, EndpointError, EndpointSettings
+from mmlongbench.models.settings import EndpointError, EndpointSettings
 
 MAX_LOST = 40
 """The number of calls that must fail, one after another, before no more calls are made to the endpoint."""
@@ -53,17 +53,6 @@ class Failed:
     """A key of `REFUSALS`; empty for an answer that cannot be used, or if no call was made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A model's answer, and how many tokens the call took."""
-
-    model: str
-    value: str
-    """The answer as JSON."""
-    input_tokens: int
-    output_tokens: int
-
-
 class CallStore(Store):
     """The answers in a file; the key of an answer is the hash of its call.
 
@@ -79,9 +68,9 @@ class CallStore(Store):
     replaces: ClassVar[bool] = True
     writes_ahead: ClassVar[bool] = True
 
-    def __init__(self, path: Path | None, caller: Caller) -> None:
+    def __init__(self, path: Path | None, error: type[EndpointError]) -> None:
         """Open or make a file; without a path, answers are kept in memory."""
-        self._caller = caller
+        self._error = error
         super().__init__(path or MEMORY)
         self._calls = weakref.WeakValueDictionary[str, threading.Lock]()
         with self._usable():
@@ -91,19 +80,13 @@ class CallStore(Store):
 
     def unusable(self, error: Exception) -> EndpointError:
         """Return the error to raise when the file cannot be used."""
-        role, options = self._caller.role, self._caller.options
-        return self._caller.error(
-            f"the {role}'s answers {self.path} cannot be used: {error}; name another file with {options}cache"
-        )
+        role, option = self._error.role, f"{self._error.options}cache"
+        return self._error(f"the {role}'s answers {self.path} cannot be used: {error}; name another file with {option}")
 
-    def get(self, key: str) -> Answer | None:
-        """Return the answer to the call with this key, or None if there is none."""
+    def get(self, key: str) -> str | None:
+        """Return the answer to the call with this key as JSON, or None if there is none."""
         row = self.row(key)
-        return Answer(*row[1:]) if row else None
-
-    def keep(self, key: str, answer: Answer) -> None:
-        """Save an answer; it is on disk when this returns."""
-        self.write([(key, *astuple(answer))])
+        return row[2] if row else None
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
@@ -146,19 +129,19 @@ class ModelClient:
     """
 
     def __init__(
-        self, settings: EndpointSettings, backoff: Backoff | None = None, caller: Caller | None = None
+        self, settings: EndpointSettings, backoff: Backoff | None = None, error: type[EndpointError] = EndpointError
     ) -> None:
-        """Open the file of answers and the endpoint; no call is made yet."""
-        self._caller = caller or Caller()
-        settings.check(self._caller)
+        """Open the file of answers and the endpoint; no call is made yet. `error` is raised if they cannot be used."""
+        settings.check(error)
+        self._error = error
         self.settings = settings
         self._endpoint = None
         if not settings.is_dry:
             from mmlongbench.models.endpoint import Endpoint  # takes a second
 
-            self._endpoint = Endpoint(settings.url, settings.timeout, self._caller)
+            self._endpoint = Endpoint(settings.url, settings.timeout, error)
         is_there = settings.cache is not None and (settings.cache.exists() or not settings.is_dry)
-        self._store = CallStore(settings.cache if is_there else None, self._caller)
+        self._store = CallStore(settings.cache if is_there else None, error)
         self._backoff = backoff or Backoff()
         self._slots = threading.BoundedSemaphore(settings.concurrency)
         self._stopped = threading.Event()
@@ -223,7 +206,7 @@ class ModelClient:
         with self._store.alone(call.key, self._stopped.wait):
             if not is_fresh and (kept := self._store.get(call.key)):
                 with suppress(ValidationError):  # an answer that is none is asked for again
-                    answer = call.form.model_validate_json(kept.value)
+                    answer = call.form.model_validate_json(kept)
                     self._count(from_cache=1)
                     return answer
             if call.key in self._failed:
@@ -285,7 +268,7 @@ class ModelClient:
             return retrying(attempt)
         except RequestError as last:
             if is_away():
-                role, options = self._caller.role, self._caller.options
+                role, options = self._error.role, self._error.options
                 raise self._lost_endpoint(
                     f"no {role} answers there ({last.why}); start it, or correct {options}url"
                 ) from last
@@ -318,12 +301,12 @@ class ModelClient:
         self._count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
         if reply.is_refusal and not call.reads_refusals:
             said = " ".join(reply.words.split())[:120]
-            raise RequestError(f"the {self._caller.role} refuses: {said}", name="refusal")
+            raise RequestError(f"the {self._error.role} refuses: {said}", name="refusal")
         if reply.fault and not call.reads_cut_off:
             raise Unusable(reply.fault)
         answer = call.read(reply)
-        kept = Answer(call.model, answer.model_dump_json(), reply.input_tokens, reply.output_tokens)
-        self._store.keep(call.key, kept)
+        kept = answer.model_dump_json()
+        self._store.write([(call.key, call.model, kept, reply.input_tokens, reply.output_tokens)])
         self._count(calls=1)
         self._lost = 0
         return answer
@@ -331,7 +314,7 @@ class ModelClient:
     def _lost_endpoint(self, why: str) -> EndpointError:
         kept = f"; the answers so far are kept in {self.settings.cache}" if self.settings.cache else ""
         where = self._endpoint.url if self._endpoint else self.settings.url
-        return self._caller.error(f"{where}: {why}{kept}; run the same command to continue")
+        return self._error(f"{where}: {why}{kept}; run the same command to continue")
 
     def _count(self, **more: int) -> None:
         with self._guard:

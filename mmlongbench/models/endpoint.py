@@ -22,7 +22,7 @@ from mmlongbench.io.downloads import retry_after
 from mmlongbench.io.printable import without_password, without_secrets
 from mmlongbench.models.calls import Call, V
 from mmlongbench.models.replies import REFUSALS, Reply, RequestError, name_of, read_reply
-from mmlongbench.models.settings import Caller
+from mmlongbench.models.settings import EndpointError
 
 MAX_BYTES = 16 * 1024 * 1024
 """The maximum size of a response."""
@@ -59,18 +59,18 @@ class _Models(BaseModel):
 class Endpoint:
     """An endpoint; several threads may use it."""
 
-    def __init__(self, url: str, timeout: float, caller: Caller) -> None:
+    def __init__(self, url: str, timeout: float, error: type[EndpointError]) -> None:
         """Open the client; nothing is sent yet.
 
         Raises:
             EndpointError: the address is not valid.
 
         """
-        self.url = _checked(url, caller)
+        self.url = _checked(url, error)
         """The address in the form for messages, without a password."""
         self.requests = 0
         """The number of requests so far."""
-        self._caller, self._timeout = caller, timeout
+        self._error, self._timeout = error, timeout
         self._key = os.environ.get("OPENAI_API_KEY", "")
         self._unknown: dict[str, frozenset[str]] = {}
         """For each model, the options that a refusal named and that are therefore left out."""
@@ -203,7 +203,7 @@ class Endpoint:
 
         """
         status = error.status_code
-        role, options, failure = self._caller.role, self._caller.options, self._caller.error
+        role, options, failure = self._error.role, self._error.options, self._error
         message = str(error.message).removeprefix(f"Error code: {status}").removeprefix(" - ")
         said = self._without_key(" ".join((message or error.response.text).split()))[:200]
         if 300 <= status < 400:
@@ -290,7 +290,7 @@ def _body(chunks: Iterable[bytes]) -> bytes:
     return bytes(body)
 
 
-def _checked(url: str, caller: Caller) -> str:
+def _checked(url: str, error: type[EndpointError]) -> str:
     """Return an endpoint's address in the form for messages, without a password."""
     try:
         parts = urlsplit(url)
@@ -300,4 +300,4 @@ def _checked(url: str, caller: Caller) -> str:
     except ValueError:
         pass
     said = without_password(url)
-    raise caller.error(f"{caller.options}url {said!r}: expected an address such as http://127.0.0.1:8000/v1")
+    raise error(f"{error.options}url {said!r}: expected an address such as http://127.0.0.1:8000/v1")

@@ -1,6 +1,6 @@
 """The lines of a file of predictions, as `run` and `collect` write them; `score` reads them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -66,18 +66,6 @@ class PredictionLine(BaseModel):
         return self.file, self.id, self.depth, self.permutation, self.sample
 
 
-def _same(one: PredictionLine, other: PredictionLine) -> Iterator[tuple[str, object, object]]:
-    """Yield what must be the same in two lines of a file: a name, and both values."""
-    yield "model", one.model, other.model
-    yield "context", one.context, other.context
-    yield "settings", dict(one.settings), dict(other.settings)
-    yield "release", one.lock, other.lock
-
-
-def _said(value: object) -> str:
-    return f"{value!r:.120}" if value else "none"
-
-
 def predictions_file(model: str, context: str = "") -> Path:
     """Return the path of a model's predictions.
 
@@ -118,11 +106,13 @@ def read_lines(path: Path, like: PredictionLine) -> list[PredictionLine]:
         except ValidationError as error:
             place = ".".join(map(str, error.errors()[0]["loc"]))
             raise ReleaseError(f"{path}, {where}: {place}: {error.errors()[0]['msg']}; use another --out") from error
-        for name, there, here in _same(line, like):
+        for name, field in (("model", "model"), ("context", "context"), ("settings", "settings"), ("release", "lock")):
+            there, here = getattr(line, field), getattr(like, field)
             if there != here:
+                was, has = (f"{value!r:.120}" if value else "none" for value in (there, here))
                 raise ReleaseError(
-                    f"{path}, {where}: was made with {name} {_said(there)}, this run has {_said(here)}; use another "
-                    "--out, or remove the file (answers that are known are not asked for again)"
+                    f"{path}, {where}: was made with {name} {was}, this run has {has}; use another --out, or remove "
+                    "the file (answers that are known are not asked for again)"
                 )
         found.append(line)
     return found

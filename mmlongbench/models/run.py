@@ -216,20 +216,29 @@ class Run:
         options = self.options
         read_lines(self.out, self._like)  # before any call
         self.planned, self.without_context, self._unchanged = [], 0, 0
-        probed = defaultdict[str, Spread](Spread)
+        probed, seen = defaultdict[str, list[Prompt]](list), Counter[str]()
+        stride = defaultdict[str, int](lambda: 1)
         for example, prompt in self._prompts():
             if prompt is None:
                 self.without_context += 1
                 continue
-            costs = self._counter_of(example.dataset)
-            cost = costs.of(prompt, None if options.context else example.tokens.text) if costs else None
-            self.planned.append(Planned(example.dataset, example.file, example.name, self._limit(example), cost))
+            name, cost = example.dataset, None
+            if self._rule:
+                if name not in self._costs:
+                    count_text = self.release.dataset(name).counter.text.count
+                    self._costs[name] = Costs(self._rule, self._tokenizer, count_text, self._size)
+                cost = self._costs[name].of(prompt, None if options.context else example.tokens.text)
+            self.planned.append(Planned(name, example.file, example.name, self._limit(example), cost))
             self._unchanged += bool(options.context) and prompt == example.prompt
-            probed[example.dataset].add(prompt)
+            if seen[name] % stride[name] == 0:
+                probed[name].append(prompt)
+            seen[name] += 1
+            if len(probed[name]) > _PROBED:  # keep some, spread evenly over all prompts
+                probed[name], stride[name] = probed[name][::2], 2 * stride[name]
         if not self.planned:
             what = f"has the context {options.context!r}" if self.without_context else "is chosen"
             raise ReleaseError(f"{self.release.path.name}: no example {what}")
-        self._probe({name: spread.kept for name, spread in probed.items()})
+        self._probe(probed)
         self.window = options.window or self._client.window(options.model)
         self.oversized = [oversized for plan in self.planned if (oversized := self._oversized(plan))]
 
@@ -267,10 +276,9 @@ class Run:
         most = self.options.max_images or (self._rule.max_images if self._rule else None)
         if most is not None and len(plan.cost.images) > most:
             return Oversized(plan.name, "image-limit", len(plan.cost.images), most)
-        tokens = self.expected(plan)
+        tokens, window = self.expected(plan), self.window
         whole = (sum(plan.cost.images) + plan.cost.text if tokens is None else tokens) + plan.max_tokens
-        is_over = self.window is not None and whole > self.window
-        return Oversized(plan.name, "context-length", whole, self.window) if self.window and is_over else None
+        return Oversized(plan.name, "context-length", whole, window) if window and whole > window else None
 
     def ask(self, progress: Progress) -> RunResult:
         """Ask the model about the chosen examples, and write its predictions to the file.
@@ -420,11 +428,7 @@ class Run:
             digest("chat", model, sent or self._sent(prompt), max_tokens, temperature, sample).hex(),
             model,
             lambda _: messages(prompt, self._urls, system),
-            {
-                "max_tokens": max_tokens,
-                "temperature": temperature,
-                **({"seed": sample} if temperature else {}),
-            },
+            {"max_tokens": max_tokens, "temperature": temperature, **({"seed": sample} if temperature else {})},
             ChatAnswer,
             _chat_answer,
             reads_cut_off=True,
@@ -439,35 +443,10 @@ class Run:
     def _limit(self, example: Example) -> int:
         return self.options.max_tokens or example.reserve or 256
 
-    def _counter_of(self, dataset: str) -> Costs | None:
-        """Return what counts the prompts of a dataset; None without a rule."""
-        if self._rule and dataset not in self._costs:
-            count_text = self.release.dataset(dataset).counter.text.count
-            self._costs[dataset] = Costs(self._rule, self._tokenizer, count_text, self._size)
-        return self._costs.get(dataset)
-
     def _size(self, path: str) -> Size:
         """Return the size in which an image is sent."""
         size, most = self._image_sizes[path], self.options.max_pixels
         return size if most is None or size[0] * size[1] <= most else fitting_size(size, most)
-
-
-class Spread:
-    """Keeps some of many prompts, spread evenly over all of them."""
-
-    def __init__(self) -> None:
-        """Keep nothing yet."""
-        self.kept: list[Prompt] = []
-        self._every, self._seen = 1, 0
-
-    def add(self, prompt: Prompt) -> None:
-        """Keep the prompt if its turn has come. If too many are kept, every second one is given up."""
-        if self._seen % self._every == 0:
-            self.kept.append(prompt)
-        self._seen += 1
-        if len(self.kept) > _PROBED:
-            self.kept = self.kept[::2]
-            self._every *= 2
 
 
 def _counting(options: RunOptions) -> tuple[VisionRule | None, TextTokenizer | None]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import JsonValue
 
@@ -15,17 +16,10 @@ class EndpointError(MMLongBenchError):
     or the file of answers cannot be used.
     """
 
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """How messages to the user name the model and the options of the command."""
-
-    role: str = "model"
-    """What the model is for the caller, such as `judge`."""
-    options: str = "--"
+    role: ClassVar[str] = "model"
+    """What messages call the model, such as `judge`."""
+    options: ClassVar[str] = "--"
     """The beginning of the names of the command's options; the names end in `url`, `model`, `cache` and so on."""
-    error: type[EndpointError] = EndpointError
-    """The error to raise if the endpoint cannot be called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class EndpointSettings:
     is_dry: bool = False
     """Count the calls, without making any."""
 
-    def check(self, caller: Caller) -> None:
+    def check(self, error: type[EndpointError]) -> None:
         """Refuse numbers that make no sense.
 
         Raises:
@@ -55,14 +49,14 @@ class EndpointSettings:
 
         """
         for name, value in (
-            (f"{caller.options}concurrency", self.concurrency),
-            (f"{caller.options}timeout", self.timeout),
+            (f"{error.options}concurrency", self.concurrency),
+            (f"{error.options}timeout", self.timeout),
             ("the attempts of a call", self.attempts),
         ):
             if not 0 < value < math.inf:
-                raise caller.error(f"{name}: expected a number above 0, found {value}")
+                raise error(f"{name}: expected a number above 0, found {value}")
         if self.prices and not all(0 <= price < math.inf for price in self.prices):
-            raise caller.error(f"{caller.options}prices: expected two numbers, at least 0, found {self.prices}")
+            raise error(f"{error.options}prices: expected two numbers, at least 0, found {self.prices}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +104,20 @@ class RunOptions:
         is_name = isinstance(name, str) and bool(name.strip()) and name.isprintable()
         if not is_name or len(name.encode()) > 200:
             raise ReleaseError(f"model {name!r:.80}: expected a name of at most 200 printable bytes in UTF-8")
+        needed = ("context", "images", "samples")
         for option in ("context", "images", "system", "count_as", "text_tokenizer"):
             value = getattr(self, option)
-            if not (isinstance(value, str) or (value is None and option not in ("context", "images"))):
+            if not isinstance(value, str) and (value is not None or option in needed):
                 raise ReleaseError(f"{option} {value!r:.80}: expected a text")
-            if value != encodable(value or "") and value is not None:
+            if value and value != encodable(value):
                 raise ReleaseError(f"{option} {value!r:.80}: has characters that UTF-8 cannot encode")
         for option in ("samples", "max_tokens", "max_pixels", "window", "max_images"):
             value = getattr(self, option)
-            if (type(value) is not int or value < 1) and (value is not None or option == "samples"):
+            if (type(value) is not int or value < 1) and (value is not None or option in needed):
                 raise ReleaseError(f"{option} {value!r:.80}: expected a whole number, at least 1")
-        heat = self.temperature
-        if not isinstance(heat, int | float) or isinstance(heat, bool) or not 0 <= heat < math.inf:
-            raise ReleaseError(f"temperature {heat!r:.80}: expected a number, at least 0")
-        if self.samples > 1 and not heat:
+        if not isinstance(self.temperature, int | float) or not 0 <= self.temperature < math.inf:
+            raise ReleaseError(f"temperature {self.temperature!r:.80}: expected a number, at least 0")
+        if self.samples > 1 and not self.temperature:
             raise ReleaseError(f"{self.samples} samples: all answers would be alike; give a temperature above 0")
 
     @property

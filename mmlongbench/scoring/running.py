@@ -34,21 +34,12 @@ from mmlongbench.scoring.joining import (
 )
 from mmlongbench.scoring.predictions import Predictions, Problems
 from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
-from mmlongbench.scoring.scores import (
-    CONTEXT,
-    Sampled,
-    ScoreLine,
-    best_score,
-    majority_score,
-    mean_figures,
-    mean_score,
-    refuse_other_choices,
-)
+from mmlongbench.scoring.results import PredictionProblem, Scores, Tally
+from mmlongbench.scoring.scores import CONTEXT, ScoreLine, refuse_other_choices
 from mmlongbench.task.builder import Builder, scoring_input
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.metric import (
     Metric,
-    MetricWithTotals,
     Provenance,
     Score,
     ScoringInput,
@@ -81,87 +72,15 @@ class Run:
     """Whether to leave out files without any prediction."""
     keeps_reasoning: bool = False
     """Whether to score predictions with their reasoning, as the public code does."""
-    is_dry: bool = False
-    """Whether to score nothing, and only count problems and the calls to judges."""
     allows_stale: bool = False
     """Whether to score predictions that were made for other examples than those of the release."""
     only_answered: bool = False
     """Whether to leave out every example without a prediction."""
 
-
-@dataclass(frozen=True, slots=True)
-class CellScore:
-    """The score of one dataset at one length by one metric."""
-
-    metric: str
-    """The name of the metric."""
-    dataset: str
-    """The name of the dataset."""
-    length: int
-    """The length in tokens."""
-    score: float | None
-    """The mean, from 0 to 1; an example without a prediction counts as 0. None if an example was skipped, or if no
-    example could be scored."""
-    score_of_others: float | None
-    """The mean over the examples that were not skipped; None if none of them could be scored."""
-    examples: int
-    """The number of examples."""
-    absent: int
-    """The number of examples without a prediction."""
-    failed: int
-    """The number of examples that could not be scored; these examples are left out of the mean."""
-    skipped: int
-    """The number of examples that the model cannot be given."""
-    first_failure: str
-    """The first example that could not be scored, and why; empty if there is none."""
-    further: Mapping[str, float]
-    """Figures of the metric that are not means of examples, by name."""
-    samples: int = 1
-    """The maximum number of samples of an example. The score of an example with several samples is their mean."""
-    best: float | None = None
-    """The mean over the examples of the best score of their samples; None if there is no `score`, or no example has
-    several samples."""
-    majority: float | None = None
-    """The mean over the examples of the score of their most frequent answer; None where `best` is None."""
-    failed_samples: int = 0
-    """The number of samples that could not be scored, of examples with a score."""
-
-
-@dataclass(frozen=True, slots=True)
-class PredictionProblem:
-    """A kind of problem of predictions, and how often it was found."""
-
-    reason: str
-    """The name of the kind, such as `unknown-id`; `REASONS` describes each kind."""
-    count: int
-    """How often it was found."""
-    first: tuple[str, ...]
-    """The first places where it was found."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """The scores of a model on a release."""
-
-    model: str
-    """The model whose predictions were scored."""
-    file: Path | None
-    """The file with a line for each example and metric, which a report reads; None if no file was requested, for a dry
-    run, or if no prediction fits an example."""
-    cells: tuple[CellScore, ...]
-    """A score for each metric, dataset and length; empty for a dry run, or if no prediction fits an example."""
-    problems: tuple[PredictionProblem, ...]
-    """The problems of predictions; empty if there are none."""
-    profiles: Mapping[str, Provenance]
-    """Whose rules the scores of each metric follow."""
-    reasoning: Mapping[str, int]
-    """How many predictions had reasoning, by what was done with it."""
-    skipped: Mapping[str, int]
-    """How many examples the model cannot be given, by reason."""
-    usage: Mapping[str, Mapping[str, float]]
-    """The calls, tokens and failures of each metric that uses a judge."""
-    notes: tuple[str, ...]
-    """Sentences that a reader of the scores must know."""
+    @property
+    def is_dry(self) -> bool:
+        """Whether to score nothing, and only count problems and the calls to judges."""
+        return self.settings.judge is not None and self.settings.judge.is_dry
 
 
 class _NothingFits(Exception):
@@ -185,9 +104,15 @@ def score(
     files = scorable_files(known.opened)
     choice = _chosen_metrics(run.metrics, [file.builder for file in files])
     leave_out_others(files, predictions, problems)
-    _count_strangers(files, predictions, known, problems)
-    asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
-    tallies: dict[tuple[str, str, int], _Tally] = {}
+    _add_unknown_files(files, predictions, problems)
+    for name in known.opened.missing:
+        problems.add("missing-file", name)
+    asked = [file for file in files if choice[file.builder.dataset]]
+    if run.is_partial or run.only_answered:
+        for file in [file for file in asked if not predictions_for(file, predictions)]:
+            problems.add("no-predictions", file.file.name)
+            asked.remove(file)
+    tallies: dict[tuple[str, str, int], Tally] = {}
     outside, counts = Counter[tuple[str, str]](), _Counts()
     context = predictions.context()
     if not run.allows_stale:
@@ -199,6 +124,7 @@ def score(
     with suppress(_NothingFits), ExitStack() as stack:
         names = sorted({name for names in choice.values() for name in names})
         metrics = _open_metrics(names, run, stack, context)
+        rules = {metric.name: provenance for metric, provenance in metrics.values()}
         if out:
             refuse_other_choices(out, {name: provenance for name, (_, provenance) in metrics.items()})
         at_once = max((metric.concurrency for metric, _ in metrics.values()), default=1)
@@ -211,10 +137,10 @@ def score(
             for (answer, metric, why_not), scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if run.is_dry:
                     continue
-                line = _line(run.model, file, answer, metric, metrics[metric.name][1], scored, known.lock, why_not)
+                line = _line(run.model, file, answer, metric, rules[metric.name], scored, known.lock, why_not)
                 if not why_not:
                     key = line.metric, line.dataset, line.length
-                    tallies.setdefault(key, _Tally(metric)).add(line, scored, answer.joined.row)
+                    tallies.setdefault(key, Tally(metric)).add(line, scored, answer.joined.row)
                 if writer:
                     writer.write(to_json({**line.model_dump(exclude_defaults=True), "score": line.score}))
             for key in tallies.keys() & {(metric.name, file.builder.dataset, file.file.length) for metric in chosen}:
@@ -227,15 +153,7 @@ def score(
     if out and is_new and not fits:
         with suppress(OSError):  # another process may write there
             out.parent.rmdir()
-    notes = []
-    if without := [dataset for dataset, chosen_names in choice.items() if not chosen_names]:
-        notes.append(f"not scored, because they do not declare {', '.join(run.metrics)}: {', '.join(without)}")
-    notes += [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
-    notes += [f"{name}: {note}" for name, (metric, _) in metrics.items() for note in metric.notes]
-    notes += counts.notes()
-    if run.only_answered:
-        whole, examples = problems.forgive("no-predictions"), problems.forgive("absent")
-        notes.append(f"left out by --only-answered: {examples:,} examples of the files, {whole:,} whole files")
+    notes = tuple(_notes(run, choice, outside, [metric for metric, _ in metrics.values()], counts, problems))
     return Scores(
         model=run.model,
         file=out if fits else None,
@@ -248,8 +166,41 @@ def score(
         reasoning=counts.reasoning,
         skipped=counts.skipped,
         usage=usage,
-        notes=tuple(notes),
+        notes=notes,
     )
+
+
+def _notes(
+    run: Run,
+    choice: Mapping[str, Sequence[str]],
+    outside: Mapping[tuple[str, str], int],
+    metrics: Sequence[Metric],
+    counts: "_Counts",
+    problems: Problems,
+) -> Iterator[str]:
+    """Yield the sentences that readers of the scores must know."""
+    if without := [dataset for dataset, chosen in choice.items() if not chosen]:
+        yield f"not scored, because they do not declare {', '.join(run.metrics)}: {', '.join(without)}"
+    yield from (f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items()))
+    yield from (f"{metric.name}: {note}" for metric in metrics for note in metric.notes)
+    yield from counts.staleness.notes()
+    fewer, every, first = 0, 0, ""
+    for file, by_number in counts.samples.items():
+        most = max(by_number)
+        for number, (count, name) in by_number.items() if len(by_number) > 1 else ():
+            every += count
+            if number < most:
+                fewer += count
+                first = first or f"{file}: {name} has {number} of {most}"
+    if fewer:
+        yield f"{fewer:,} of {every:,} examples have fewer samples than others of their file; first {first}"
+    if counts.receipts:
+        kinds = ", ".join(f"{fault} {count:,}" for fault, count in sorted(counts.receipts.items()))
+        bad = f"{counts.receipts.total():,} of {counts.answers:,} answers"
+        yield f"{bad} were given to prompts whose tokens were not as expected: {kinds}"
+    if run.only_answered:
+        whole, examples = problems.forgive("no-predictions"), problems.forgive("absent")
+        yield f"left out by --only-answered: {examples:,} examples of the files, {whole:,} whole files"
 
 
 def _chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> dict[str, tuple[str, ...]]:
@@ -290,24 +241,6 @@ class _Counts:
     answers: int = 0
     receipts: Counter[str] = field(default_factory=Counter)
     """The number of answers to prompts whose token count was not as expected, for each kind of fault."""
-
-    def notes(self) -> Iterator[str]:
-        """Yield the sentences that readers of the scores must know."""
-        yield from self.staleness.notes()
-        fewer, every, first = 0, 0, ""
-        for file, by_number in self.samples.items():
-            most = max(by_number)
-            for number, (count, name) in by_number.items() if len(by_number) > 1 else ():
-                every += count
-                if number < most:
-                    fewer += count
-                    first = first or f"{file}: {name} has {number} of {most}"
-        if fewer:
-            yield f"{fewer:,} of {every:,} examples have fewer samples than others of their file; first {first}"
-        if self.receipts:
-            kinds = ", ".join(f"{fault} {count:,}" for fault, count in sorted(self.receipts.items()))
-            bad = f"{self.receipts.total():,} of {self.answers:,} answers"
-            yield f"{bad} were given to prompts whose tokens were not as expected: {kinds}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,17 +450,7 @@ def _closed_at_end(metric: Metric) -> Iterator[Metric]:
             metric.close()
 
 
-def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: Problems) -> bool:
-    if (run.is_partial or run.only_answered) and not predictions_for(file, predictions):
-        problems.add("no-predictions", file.file.name)
-        return False
-    return True
-
-
-def _count_strangers(
-    files: Sequence[ScorableFile], predictions: Predictions, digests: ExampleDigests, problems: Problems
-) -> None:
-    """Count predictions for files that the release does not have, and files in its lock that are missing on disk."""
+def _add_unknown_files(files: Sequence[ScorableFile], predictions: Predictions, problems: Problems) -> None:
     known = {name for file in files for name in file.names}
     names = [file.file.name for file in files]
     for name, found in predictions.by_file.items():
@@ -536,93 +459,3 @@ def _count_strangers(
             same = [other for other in names if PurePosixPath(other).name == PurePosixPath(name).name]
             hint = f"; did you mean {same[0]!r}?" if same else nearest(name, names)
             problems.add("unknown-file", f"{first}: {name}{hint}", sum(map(len, found.values())))
-    for name in digests.opened.missing:
-        problems.add("missing-file", name)
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Adds up the scores of one metric over the examples of a dataset at a length, while a run makes them."""
-
-    metric: Metric
-    examples: int = 0
-    absent: int = 0
-    failed: int = 0
-    skipped: int = 0
-    first_failure: str = ""
-    further: Mapping[str, float] = field(default_factory=dict)
-    samples: int = 1
-    failed_samples: int = 0
-    sums: dict[str, float] = field(default_factory=lambda: {"mean": 0.0, "best": 0.0, "majority": 0.0})
-    """The sums over examples of the mean and best score of their samples, and of the score of the majority."""
-    row: int = -1
-    """The number of the last example in its file."""
-    last: list[tuple[ScoreLine, Score]] = field(default_factory=list)
-    """The samples of the last example so far."""
-    kept: list[list[Score]] = field(default_factory=list)
-    """The scores of each example's samples, if the metric has totals."""
-
-    def add(self, line: ScoreLine, scored: Score, row: int) -> None:
-        """Add one score. The samples of an example come one after the other."""
-        if row != self.row:
-            self._end_example()
-            self.row = row
-        self.last.append((line, scored))
-
-    def end(self) -> None:
-        """Finish: compute the totals; if an example was skipped, there are none."""
-        self._end_example()
-        if isinstance(self.metric, MetricWithTotals) and not self.skipped:
-            self.further = mean_figures(self.metric.totals, self.kept)
-        self.kept.clear()
-
-    def _end_example(self) -> None:
-        if not self.last:
-            return
-        (first, _), *_ = self.last
-        failures = [line for line, _ in self.last if line.status == "failed"]
-        answers = [Sampled(line.answer, scored.score) for line, scored in self.last if scored.score is not None]
-        self.examples += 1
-        self.absent += first.status == "absent"
-        self.skipped += first.status == "skipped"
-        self.samples = max(self.samples, len(self.last))
-        if failures:
-            self.first_failure = self.first_failure or f"{failures[0].file}: {failures[0].id}: {failures[0].failure}"
-        if answers:
-            self.failed_samples += len(failures)
-            self.sums["mean"] += mean_score(answers)
-            self.sums["best"] += best_score(answers)
-            self.sums["majority"] += majority_score(answers)
-        else:
-            self.failed += bool(failures)
-        if isinstance(self.metric, MetricWithTotals) and first.status != "skipped":
-            self.kept.append([scored for _, scored in self.last])
-        self.last.clear()
-
-    def cell(self, metric: str, dataset: str, length: int) -> CellScore:
-        """Return the result.
-
-        If some examples were skipped, there is no mean, and it is shown as N/A. The remaining examples are usually the
-        shorter ones, so their mean is not comparable with means over all examples. The paper shows no mean in this case
-        either.
-        """
-        scored = self.examples - self.failed - self.skipped
-        means = {name: total / scored if scored else None for name, total in self.sums.items()}
-        shown = dict.fromkeys(means) if self.skipped else means
-        return CellScore(
-            metric=metric,
-            dataset=dataset,
-            length=length,
-            score=shown["mean"],
-            score_of_others=means["mean"],
-            examples=self.examples,
-            absent=self.absent,
-            failed=self.failed,
-            skipped=self.skipped,
-            first_failure=self.first_failure,
-            further=self.further,
-            samples=self.samples,
-            best=shown["best"] if self.samples > 1 else None,
-            majority=shown["majority"] if self.samples > 1 else None,
-            failed_samples=self.failed_samples,
-        )

@@ -21,7 +21,8 @@ from mmlongbench.scoring.joining import (
 )
 from mmlongbench.scoring.predictions import Key, Problems, key_of, read_predictions
 from mmlongbench.scoring.reasoning import without_reasoning
-from mmlongbench.scoring.running import Run, Scores, score, score_of, why_outside
+from mmlongbench.scoring.results import Scores
+from mmlongbench.scoring.running import Run, score, score_of, why_outside
 from mmlongbench.scoring.scores import refuse_another_model
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings
@@ -39,24 +40,12 @@ def score_model(
     tasks: TaskFiles = NO_TASK_FILES,
     digests: ExampleDigests | None = None,
 ) -> Scores:
-    """Score the predictions of a model; return the scores.
+    """Score the predictions of a model (files, or folders of them), and write them to the scores file `out`.
 
-    Args:
-        run: what to score, and how.
-        release: a release of this engine, or public files of other origin.
-        predictions: files, or folders of them.
-        out: the scores file; None: no file is written.
-        progress: shows the progress bar.
-        images: the folder of images, if it is not beside the public files.
-        tokenizer: the path of the tokenizer that the release was counted with, if this tokenizer is a file.
-        tasks: the task files that the release was built with.
-        digests: the opened release with the digests of its examples, if it is scored several times; None: it is opened
-            here.
+    `digests` is the opened release, if it is scored several times. For the other arguments see `mmlongbench.score`.
 
     Raises:
-        ScoringError: no dataset declares a requested metric, there are no predictions, two outputs of the public code
-            may belong to one file, predictions were made for other examples or have several contexts, or `out` holds
-            other scores that must not be replaced (see `refuse_other_choices`).
+        ScoringError: see `score` and `refuse_another_model`.
         ReleaseError: the release cannot be read.
 
     """
@@ -100,19 +89,19 @@ def score_paths(
         raise ScoringError("metrics: expected at least one name, such as 'default'; `mmlongbench list` shows all")
     if images and not images.is_dir():
         raise ScoringError(f"{images}: no such folder of images")
-    filled = filled_settings(release, settings, images)
-    is_dry = filled.judge is not None and filled.judge.is_dry
     run = Run(
-        model or model_of(predictions[0]),
-        names,
-        filled,
-        is_partial,
-        keeps_reasoning,
-        is_dry,
-        allows_stale,
-        only_answered,
+        model=model or model_of(predictions[0]),
+        metrics=names,
+        settings=filled_settings(release, settings, images),
+        is_partial=is_partial,
+        keeps_reasoning=keeps_reasoning,
+        allows_stale=allows_stale,
+        only_answered=only_answered,
     )
-    file = scores_file(out, run) if out and not is_dry else None
+    # The name of the file has the model, the metrics and the choices, so that it does not replace other scores.
+    choices = [*([settings.profile] if settings.profile else []), *(["kept"] if keeps_reasoning else [])]
+    name = ".".join([run.model.replace("/", "_"), "+".join(names), *choices, "jsonl"])
+    file = out / name if out and not run.is_dry else None
     return score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks)
 
 
@@ -124,29 +113,13 @@ def model_of(predictions: Path) -> str:
     return path.name if path.is_dir() else path.stem
 
 
-def scores_file(folder: Path, run: Run) -> Path:
-    """Return the path of the scores file in a folder. The name of the file contains the model, the metrics and the
-    choices of the run, so that the file does not replace other scores.
-    """
-    profile = run.settings.profile
-    choices = [*([profile] if profile else []), *(["kept"] if run.keeps_reasoning else [])]
-    return folder / ".".join([run.model.replace("/", "_"), "+".join(run.metrics), *choices, "jsonl"])
-
-
 def filled_settings(release: Path, settings: Settings, images: Path | None = None) -> Settings:
-    """Return the settings with the folders of the release, where they name no others."""
-    shown = settings.images or images or images_of(release)
-    return replace(settings, images=shown, data=settings.data or data_of(release))
-
-
-def images_of(release: Path) -> Path | None:
-    """Return the folder `mmlb_image/` in `release`, or else beside `release`; None if neither exists."""
-    return next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
-
-
-def data_of(release: Path) -> Path | None:
-    """Return the folder of public files: `mmlb_data/` in `release`, or else `release`; None if neither is a folder."""
-    return next((path for path in (release / DATA, release) if path.is_dir()), None)
+    """Return the settings with the folders of the release, where they name no others: `mmlb_image/` in it or beside it,
+    and `mmlb_data/` in it, or else the release itself.
+    """
+    pictures = next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
+    data = next((path for path in (release / DATA, release) if path.is_dir()), None)
+    return replace(settings, images=settings.images or images or pictures, data=settings.data or data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +182,16 @@ class Scorer:
         said = prediction if self._keeps_reasoning else without_reasoning(prediction).answer
         with self._lock:
             opened = self._file(key.get("file"))
-            asked = _input(opened, key)
+            name = opened.file.file.name
+            try:
+                found = key_of(key)
+            except ValueError as error:
+                raise ScoringError(f"{name}: the key of an example: {error}") from error
+            if found not in opened.inputs:
+                id, kind, value = found
+                example = f"no example {id!r:.200}{f' at {kind} {value:g}' if kind else ''}"
+                raise ScoringError(f"{name}: {example}; a key is the `key` of an example of this release")
+            asked = opened.inputs[found]
             asked = replace(asked, prediction=said, place=asked.place if place is None else place)
             if why := why_outside(opened.metric, asked):
                 return Score(None, failure=why)
@@ -226,35 +208,19 @@ class Scorer:
             hint = nearest(str(name), self._known)
             raise ScoringError(f"{self._release.name}: no public file {name!r:.200} that can be scored{hint}")
         file = self._known[name]
-        if file.file.name not in self._opened:
-            self._opened[file.file.name] = self._read(file)
-        return self._opened[file.file.name]
-
-    def _read(self, file: ScorableFile) -> _File:
+        if file.file.name in self._opened:
+            return self._opened[file.file.name]
         spec = file.builder.spec
         with calling("metric", spec.metric, "__init__()"):
             opened = _File(file, metric_type(spec.metric)(self._settings))
-        name = builder_name(file)
         for place, (record, key) in enumerate(records_of(file)):
             if key in opened.inputs:
                 raise ScoringError(
                     f"{file.file.name}: {key[0]!r} is the id of several examples that nothing tells apart; use "
                     "`mmlongbench score`, which takes predictions in the order of the file"
                 )
-            with calling("builder", name, "a method that scoring calls", about=f"example {record.get('id')!r}"):
+            about = f"example {record.get('id')!r}"
+            with calling("builder", builder_name(file), "a method that scoring calls", about=about):
                 opened.inputs[key] = scoring_input(file.builder, record, file.file.name, place=place)
+        self._opened[file.file.name] = opened
         return opened
-
-
-def _input(opened: _File, key: Mapping[str, object]) -> ScoringInput:
-    """Return the input of the metric for an example, without the prediction."""
-    name = opened.file.file.name
-    try:
-        found = key_of(key)
-    except ValueError as error:
-        raise ScoringError(f"{name}: the key of an example: {error}") from error
-    if found not in opened.inputs:
-        id, kind, value = found
-        placed = f" at {kind} {value:g}" if kind else ""
-        raise ScoringError(f"{name}: no example {id!r:.200}{placed}; a key is the `key` of an example of this release")
-    return opened.inputs[found]

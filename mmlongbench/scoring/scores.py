@@ -1,7 +1,7 @@
 """The scores file: one line of JSON for each example, model and metric, or for each answer if a model has several
 answers (samples) to one example. Scoring writes it, a report reads it.
 
-The file is called `<model>.<metrics>.jsonl` (see `scores_file`). A line has everything a report needs, so the
+The file is called `<model>.<metrics>.jsonl`. A line has everything a report needs, so the
 release is not needed. Below are the scores of several samples of an example.
 """
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.documents.image_urls import MAX_BYTES
@@ -24,20 +23,6 @@ _TEXTS = (".txt", ".md")
 _LINES = (".jsonl", ".ndjson")
 _Key = tuple[str, str]
 """The dataset and the id of a question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Other:
-    """One thing of the other side: a question with its answers, a passage or a picture."""
-
-    where: str
-    """Where it is, in words."""
-    question: str = ""
-    subject: str = ""
-    answers: tuple[str, ...] | None = None
-    """The answers of the question; None if they are unknown, as in a folder of files."""
-    passage: str = ""
-    look: Look | None = None
 
 
 class Answering:
@@ -85,18 +70,47 @@ class Answering:
             if found:
                 count.attempt(asked)
 
-    def compare(self, other: Other) -> None:
-        """Compare one thing of the other side with all questions."""
-        if other.question and len(other.question) <= LONGEST:  # a longer text is no question
-            for key in self._questions.same(other.question, other.subject, other.answers):
-                self._hit(0, key, f"is asked at {other.where}: {other.question!r:.80}")
-        if other.look is not None:
-            for digest in self._index.near(other.look):
-                for key in self._by_look[digest]:
-                    self._hit(1, key, f"a picture is {other.where}")
-        if other.passage:
-            for key in self._by_passage.get(digest_of(other.passage), ()):
-                self._hit(2, key, f"a passage is at {other.where}: {other.passage!r:.60}")
+    def compare(self, other: Path) -> None:
+        """Compare everything of another release, or of a folder of files, with all questions.
+
+        Raises:
+            ReleaseError: there is no such folder, or a file of the other release is missing or damaged.
+
+        """
+        if not other.is_dir():
+            raise ReleaseError(f"{other}: is no folder; give a release, or a folder of pictures and texts")
+        if (other / LOCK).is_file():
+            self._compare_release(open_release(other))
+            return
+        # Files of a folder that cannot be read are skipped: they are not the user's release.
+        for root, folders, names in os.walk(other):
+            folders.sort()
+            for path in (Path(root) / name for name in sorted(names)):
+                where, ending = path.relative_to(other).as_posix(), path.suffix.lower()
+                if not path.is_file():  # a pipe, or a link to nothing
+                    continue
+                if ending in PICTURE_ENDINGS:
+                    with suppress(*unreadable()):
+                        self.compare_picture(where, look_of(read_regular(path, MAX_BYTES)))
+                elif ending in (*_TEXTS, *_LINES):
+                    self._compare_lines(path, where, is_json=ending in _LINES)
+
+    def compare_question(self, where: str, question: str, subject: str, answers: tuple[str, ...] | None) -> None:
+        """Compare a question that stands somewhere; its answers are None if they are unknown, as in a folder."""
+        if len(question) <= LONGEST:  # a longer text is no question
+            for key in self._questions.same(question, subject, answers):
+                self._hit(0, key, f"is asked at {where}: {question!r:.80}")
+
+    def compare_picture(self, where: str, look: Look) -> None:
+        """Compare a picture that is somewhere."""
+        for digest in self._index.near(look):
+            for key in self._by_look[digest]:
+                self._hit(1, key, f"a picture is {where}")
+
+    def compare_passage(self, where: str, passage: str) -> None:
+        """Compare a passage that stands somewhere."""
+        for key in self._by_passage.get(digest_of(passage), ()):
+            self._hit(2, key, f"a passage is at {where}: {passage!r:.60}")
 
     def findings(self) -> Iterator[Finding]:
         """Yield what is shared, by dataset."""
@@ -106,64 +120,33 @@ class Answering:
     def _hit(self, kind: int, key: _Key, what: str) -> None:
         self._counts[key[0]][kind].hit(self._asked[key], what)
 
+    def _compare_release(self, release: Release) -> None:
+        pictures = Pictures.of(release)
+        seen: set[bytes | str] = set()
+        for dataset in release.datasets:
+            for asked in asked_questions(release, dataset):
+                where = f"{release.path.name}, {dataset}, {asked.id}"
+                self.compare_question(where, asked.question, asked.subject, asked.answers)
+                for path in (*asked.images, *(path for unit in asked.units for path in unit.images)):
+                    if path not in seen:
+                        seen.add(path)
+                        self.compare_picture(f"{release.path.name}, {path}", pictures[path])
+                for unit in asked.units:
+                    if unit.is_passage and (digest := digest_of(unit.passage)) not in seen:
+                        seen.add(digest)
+                        self.compare_passage(where, unit.passage)
 
-def others_of(against: Path) -> Iterator[Other]:
-    """Yield everything of another release, or of a folder of files.
-
-    Raises:
-        ReleaseError: there is no such folder, or a file of the other release is missing or damaged.
-
-    """
-    if not against.is_dir():
-        raise ReleaseError(f"{against}: is no folder; give a release, or a folder of pictures and texts")
-    return _of_release(open_release(against)) if (against / LOCK).is_file() else _of_folder(against)
-
-
-def _of_release(release: Release) -> Iterator[Other]:
-    pictures = Pictures.of(release)
-    seen: set[bytes | str] = set()
-    for dataset in release.datasets:
-        for asked in asked_questions(release, dataset):
-            where = f"{release.path.name}, {dataset}, {asked.id}"
-            yield Other(where, question=asked.question, subject=asked.subject, answers=asked.answers)
-            for path in (*asked.images, *(path for unit in asked.units for path in unit.images)):
-                if path not in seen:
-                    seen.add(path)
-                    yield Other(f"{release.path.name}, {path}", look=pictures[path])
-            for unit in asked.units:
-                if unit.is_passage and (digest := digest_of(unit.passage)) not in seen:
-                    seen.add(digest)
-                    yield Other(where, passage=unit.passage)
-
-
-def _of_folder(folder: Path) -> Iterator[Other]:
-    """Yield the pictures, the paragraphs of texts, and the texts of JSON lines. Files that cannot be read are skipped:
-    they are not the user's release.
-    """
-    for root, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(root) / name
-            where = path.relative_to(folder).as_posix()
-            ending = path.suffix.lower()
-            if not path.is_file():  # a pipe, or a link to nothing
-                continue
-            if ending in PICTURE_ENDINGS:
-                with suppress(*unreadable()):
-                    yield Other(where, look=look_of(read_regular(path, MAX_BYTES)))
-            elif ending in (*_TEXTS, *_LINES):
-                yield from _lines(path, where, is_json=ending in _LINES)
-
-
-def _lines(path: Path, where: str, *, is_json: bool) -> Iterator[Other]:
-    """Yield each line of a text as a passage and as a question, or each text of the object in a line of JSON."""
-    with path.open("rb") as file:
-        for number, _, line in bounded_lines(file):
-            if line is None:
-                continue
-            for text in _texts_of(line) if is_json else [line.decode("utf-8", "replace")]:
-                if words(text):
-                    yield Other(f"{where}, line {number}", question=text, passage=text if is_long(text) else "")
+    def _compare_lines(self, path: Path, where: str, *, is_json: bool) -> None:
+        """Compare each line of a text, or each text in a line of JSON, as a passage and as a question."""
+        with path.open("rb") as file:
+            for number, _, line in bounded_lines(file):
+                if line is None:
+                    continue
+                for text in _texts_of(line) if is_json else [line.decode("utf-8", "replace")]:
+                    if words(text):
+                        self.compare_question(f"{where}, line {number}", text, "", None)
+                    if is_long(text):
+                        self.compare_passage(f"{where}, line {number}", text)
 
 
 def _texts_of(line: bytes) -> Iterator[str]:

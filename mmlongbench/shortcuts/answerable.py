@@ -40,14 +40,8 @@ class Shown:
 
 
 def shown_of(question: str, pages: Sequence[frozenset[str]], own: Mapping[int, int], document: int = 0) -> Shown:
-    """Return what a context shows.
-
-    Args:
-        question: the question.
-        pages: the words of each shown page, see `words_of_page`.
-        own: the places among these of the pages of its own document, and their numbers in the document.
-        document: the pages of its document; 0 if unknown.
-
+    """Return what a context shows. `pages` has the words of each page (see `words_of_page`), `own` the places of the
+    pages of its own document, with their numbers in the document; `document` is the number of its pages.
     """
     asked = frozenset(tokens(question)) - STOP_WORDS
     found = tuple(len(asked & page) for page in pages)

@@ -18,9 +18,9 @@ from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import DatasetCounts, Lock
 from mmlongbench.release.release import Release
-from mmlongbench.shortcuts.against import Answering, others_of
+from mmlongbench.shortcuts.against import Answering
 from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap
-from mmlongbench.shortcuts.difficulty import Difficulties, Difficulty, Search, drawn_questions
+from mmlongbench.shortcuts.difficulty import MAX_QUESTIONS, Difficulties, Difficulty, Search
 from mmlongbench.shortcuts.findings import MIN_CLUSTERS, Finding, Measured, judge
 from mmlongbench.shortcuts.image_features import ImageFacts
 from mmlongbench.shortcuts.probes import KINDS, Kept, candidates, gold_groups, measure
@@ -85,17 +85,10 @@ def audit_shortcuts(
     estimated, p = judge(reading.measured)
     shared: list[Finding] = []
     if reading.shared and against is not None:
-        for other in others_of(against):
-            reading.shared.compare(other)
+        reading.shared.compare(against)
         shared += reading.shared.findings()
     findings = (*estimated, *reading.counted, *shared)
     return ShortcutAudit(findings, p, tuple(reading.notes), tuple(reading.difficulties))
-
-
-def has_requested_places(release: Release, dataset: str) -> bool:
-    """Return whether the places of needles are requested, so that they tell nothing about gold by design."""
-    placements = release.builder(dataset).spec.placements
-    return placements is not None and placements.kind is Depth
 
 
 class _Reading:
@@ -115,8 +108,11 @@ class _Reading:
     def try_dataset(self, dataset: str) -> None:
         """Try every length: a question may tell its answer in a short context that a longer one hides."""
         lengths = self._release.lengths(dataset)
-        searched = drawn_questions(dataset, [*self._release.ids(dataset, lengths[-1])] if lengths else [])
-        has_depths, was_tried = has_requested_places(self._release, dataset), False
+        ids = sorted(set(self._release.ids(dataset, lengths[-1]))) if lengths else []
+        searched = set(Draws(("shortcuts", dataset)).order("difficulty", ids)[:MAX_QUESTIONS])
+        placements, was_tried = self._release.builder(dataset).spec.placements, False
+        # If the places of needles are requested, they tell nothing about gold by design.
+        has_depths = placements is not None and placements.kind is Depth
         counted: dict[str, Finding] = {}  # a count has the length at which it is strongest
         for length in lengths:
             file, kept = "", Kept()
@@ -179,15 +175,7 @@ def exclude_files(path: Path, datasets: Sequence[str]) -> dict[str, Path]:
 
 
 def write_exclude(path: Path, lock: Lock | None, dataset: str, reasons: Mapping[str, str]) -> None:
-    """Write questions as errata that leave them out, with the errata that the dataset was built with.
-
-    Args:
-        path: the file.
-        lock: the lock of the release; None for public files of other origin.
-        dataset: the name of the dataset.
-        reasons: why each question is excluded, by id.
-
-    """
+    """Write questions as errata that leave them out, with the errata that the dataset was built with."""
     counts = lock.datasets.get(dataset) if lock else None
     errata: dict[str, Mapping[str, object]] = dict(counts.errata) if isinstance(counts, DatasetCounts) else {}
     errata |= {id: {"source": f"mmlongbench shortcuts: {why}", "drop": True} for id, why in reasons.items()}
@@ -241,11 +229,6 @@ def questions_to_look_at(
     """Return the questions that carry findings most, by the dataset and the kind of the finding.
 
     Each file is read once, up to the last of these questions.
-
-    Raises:
-        ReleaseError: a file or an image cannot be read.
-        DraftError: the builder cannot read a record.
-
     """
     seen: dict[tuple[str, str], tuple[SeenQuestion, ...]] = {}
     images = ImageFacts(release.path / IMAGES)

@@ -34,9 +34,7 @@ class BlindQuestion(_Value):
     """A question that models answer without its context, more often than luck explains."""
 
     dataset: str
-    """The name of the dataset."""
     id: str
-    """The id of the question."""
     right: int
     """The number of answers without context that are right at every length and placement."""
     answers: int
@@ -56,7 +54,6 @@ class BlindCounts(_Value):
     """How many questions of a dataset are answered without the context."""
 
     dataset: str
-    """The name of the dataset."""
     questions: int
     """The number of questions that were asked without their context."""
     right: int

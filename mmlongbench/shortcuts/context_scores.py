@@ -35,7 +35,7 @@ _Example: TypeAlias = tuple[str, Key]
 """The public file and the key of an example."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """One example of a release, with the scores of all models in all contexts."""
 
@@ -48,15 +48,15 @@ class Asked:
     """The id of the thing that the question is about; empty if it has none."""
     facets: Mapping[str, tuple[str, ...]]
     """The groups of the example, by facet."""
-    options: int
+    options: int = 0
     """The number of answers that the question offers; 0 if the answer is free."""
-    chance: float
+    chance: float = 0.0
     """The probability that a guess among them is right; 0 if the answer is free."""
-    gold: str
+    gold: str = ""
     """The answer in one form, so that questions with equal answers are found."""
-    scores: Mapping[Given, Mapping[int, float]]
+    scores: dict[Given, dict[int, float]] = field(default_factory=dict)
     """The score of each sample, by the number of the sample."""
-    blind: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    blind: dict[tuple[str, int], str] = field(default_factory=dict)
     """A hash of each answer without context, by model and sample, if the model has several samples."""
 
     def mean(self, given: Given) -> float | None:
@@ -65,39 +65,18 @@ class Asked:
         return sum(scores.values()) / len(scores) if scores else None
 
 
-@dataclass(slots=True)
-class _Scored:
-    """The scores of one example, while files are read."""
-
-    line: ScoreLine
-    """The first line about the example."""
-    scores: dict[Given, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
-    blind: dict[tuple[str, int], str] = field(default_factory=dict)
-    """See `Asked.blind`."""
-
-
 def read_answers(
     release: Path, predictions: Sequence[Path], progress: Progress, tasks: TaskFiles = NO_TASK_FILES
 ) -> tuple[list[Asked], list[Given], list[str]]:
     """Score predictions files of `mmlongbench run`, or read scores files of `mmlongbench score`.
 
-    Args:
-        release: a release of this engine, or public files of other origin.
-        predictions: files, or folders of `*.jsonl` files; each file has the answers of one model in one context.
-        progress: shows a bar while predictions are scored.
-        tasks: the task files that the release was built with.
-
     Returns:
         The examples in the order of the files; the models and contexts, sorted; and sentences about predictions that
         were left out.
 
-    Raises:
-        ScoringError: there are no predictions, or a file has several models or contexts.
-        ReleaseError: the release or a scores file cannot be read.
-
     """
     files, scores_files = _sorted(predictions)
-    examples: dict[_Example, _Scored] = {}
+    examples: dict[_Example, Asked] = {}
     notes: list[str] = []
     digests = ExampleDigests(open_scorable(release, None, None, tasks))
     with TemporaryDirectory() as folder:
@@ -113,22 +92,18 @@ def read_answers(
                 out.unlink()
     for path in scores_files:
         notes += _add(examples, ((_context_of(line), line) for line in read_scores(path)))
-    given = sorted({given for scored in examples.values() for given in scored.scores})
+    given = sorted({given for asked in examples.values() for given in asked.scores})
     if not given:
         why = notes[0] if notes else "no line has a score by the own metric of its dataset"
         raise ScoringError(
             f"no prediction fits an example of {release.name}: {why}; give what `mmlongbench run` wrote for it"
         )
-    return list(_asked(examples, digests.opened)), given, notes
+    _add_guesses(examples, digests.opened)
+    return list(examples.values()), given, notes
 
 
 def _sorted(predictions: Sequence[Path]) -> tuple[dict[Given, list[Path]], list[Path]]:
-    """Return the predictions files by model and context, and the scores files.
-
-    Raises:
-        ScoringError: a file is missing, has no line that can be read, or has several models or contexts.
-
-    """
+    """Return the predictions files by model and context, and the scores files."""
     files: list[Path] = []
     for path in predictions:
         inside = sorted(file for file in path.rglob("*.jsonl") if file.is_file()) if path.is_dir() else [path]
@@ -184,7 +159,7 @@ def _context_of(line: ScoreLine) -> str:
     return next((choice.removeprefix(CONTEXT) for choice in line.choices if choice.startswith(CONTEXT)), "")
 
 
-def _add(examples: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine]]) -> Iterator[str]:
+def _add(examples: dict[_Example, Asked], lines: Iterable[tuple[str, ScoreLine]]) -> Iterator[str]:
     """Add the scores of the datasets' own metrics; yield a sentence about answers without a score."""
     without: dict[Given, Counter[str]] = defaultdict(Counter)
     for context, line in lines:
@@ -195,21 +170,24 @@ def _add(examples: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine
             without[given][line.skipped or line.status] += 1
             continue
         key = key_of({"id": line.id, "depth": line.depth, "permutation": line.permutation})
-        example = examples.setdefault((line.file, key), _Scored(line))
-        scores = example.scores[given]
+        facets = {facet: tuple(values) for facet, values in line.facets.items()}
+        asked = Asked(line.dataset, line.length, line.id, line.cluster, facets)
+        asked = examples.setdefault((line.file, key), asked)
+        scores = asked.scores.setdefault(given, {})
         if line.sample in scores:
             where = f"{line.file}, id {line.id!r}"
             raise ScoringError(f"{_named(*given)}: {where} is scored twice; give each scores file once")
         scores[line.sample] = line.score
         if context == BLIND and line.answer:
-            example.blind[line.model, line.sample] = line.answer
+            asked.blind[line.model, line.sample] = line.answer
     for given, counts in without.items():
         said = ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items()))
         yield f"{_named(*given)}: {counts.total():,} answers have no score and are left out: {said}"
 
 
-def _asked(examples: Mapping[_Example, _Scored], opened: Release) -> Iterator[Asked]:
-    guesses: dict[_Example, tuple[int, float, str]] = {}  # see `Asked`: options, chance, gold
+def _add_guesses(examples: Mapping[_Example, Asked], opened: Release) -> None:
+    """Say what guesses can reach at each example."""
+    guesses: dict[_Example, tuple[int, float, str]] = {}
     names = {file for file, _ in examples}
     for file in (file for file in scorable_files(opened) if file.file.name in names):
         for record, key in records_of(file):
@@ -218,15 +196,8 @@ def _asked(examples: Mapping[_Example, _Scored], opened: Release) -> Iterator[As
             text = json.dumps(gold, sort_keys=True, default=str).casefold()
             options, chance = (len(choices.offered), choices.chance) if choices and choices.offered else (0, 0.0)
             guesses[file.file.name, key] = options, chance, text
-    for (name, key), example in examples.items():
+    for (name, key), asked in examples.items():
         guess = guesses.get((name, key)) or guesses.get((name, (key[0], "", 0.0)))
         if guess is None:
             raise ScoringError(f"{name}: the release has no example {key[0]!r}; the scores are of another release")
-        line = example.line
-        facets = {facet: tuple(values) for facet, values in line.facets.items()}
-        yield Asked(
-            *(line.dataset, line.length, line.id, line.cluster, facets),
-            *guess,
-            example.scores,
-            example.blind,
-        )
+        asked.options, asked.chance, asked.gold = guess

@@ -66,9 +66,7 @@ class Need(_Value):
     """Whether questions need the context, its images or its order."""
 
     part: Part
-    """What the questions may need."""
     verdict: NeedVerdict
-    """Whether they need it."""
     reason: str
     """Why nothing is decided; empty if it is."""
     smallest: float | None
@@ -118,9 +116,7 @@ class ContextRow(_Value):
     """The scores of a model on a group of questions, in each context."""
 
     model: str
-    """The name of the model."""
     dataset: str
-    """The name of the dataset."""
     length: int | None
     """The length in tokens; None: all lengths together."""
     facet: str
@@ -139,7 +135,6 @@ class ContextAudit(_Value):
     """What models answer in several contexts of a release."""
 
     models: tuple[str, ...]
-    """The models, sorted by name."""
     contexts: tuple[str, ...]
     """The contexts, the released prompt (an empty name) first."""
     rows: tuple[ContextRow, ...]
@@ -221,14 +216,7 @@ class _Mean(NamedTuple):
 
 
 def rows(examples: Sequence[Asked], dataset: str, model: str) -> Iterator[ContextRow]:
-    """Yield the rows of a model on a dataset: all questions, each length, and each value of each facet.
-
-    Args:
-        examples: the examples of the dataset; those that the model was not given are left out.
-        dataset: the name of the dataset.
-        model: the name of the model.
-
-    """
+    """Yield the rows of a model on a dataset: all questions, each length, and each value of each facet."""
     asked = [example for example in examples if any(name == model for name, _ in example.scores)]
     if not asked:
         return
@@ -378,18 +366,9 @@ def unseen_share(clusters: int) -> float:
 def _need(
     part: Part, fall: float, ends: tuple[float, float] | None, error: float, full: _Mean, *, is_solved: bool
 ) -> Need:
-    """Return what a fall of the score says about the questions.
-
-    Args:
-        part: what the context lacks.
-        fall: the difference released prompt − context.
-        ends: its interval.
-        error: the standard deviation of its resamples.
-        full: the mean of the released prompt.
-        is_solved: whether the model is above chance with the released prompt. A model that does not solve the questions
-            loses nothing without the context, so its scores do not say that a question can do without.
-
-    """
+    """Return what a fall of the score says about the questions; `error` is the standard deviation of its resamples."""
+    # A model that does not solve the questions loses nothing without the context, so its scores do not say that a
+    # question can do without.
     verdict: NeedVerdict = "undecided"
     if ends and ends[0] > MARGIN + _DUST:
         verdict = "needs"

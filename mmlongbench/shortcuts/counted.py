@@ -55,14 +55,8 @@ class Count:
             self.carriers.add(asked.id)
 
     def finding(self, dataset: str, chance: float = 0.0, at_chance: int = 0, notes: Iterable[str] = ()) -> Finding:
-        """Return the finding.
-
-        Args:
-            dataset: the name of the dataset.
-            chance: the share that is expected if nothing tells.
-            at_chance: the largest number of hits that chance still explains; it is no leak.
-            notes: more sentences for the evidence.
-
+        """Return the finding. `chance` is the share that is expected if nothing tells, `at_chance` the largest number
+        of hits that chance still explains.
         """
         found = len(self.hits) / self.tried if self.tried else 0.0
         low, high = (end - chance for end in wilson(found, self.tried))

@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict
 from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
-from mmlongbench.draws import Draws
 from mmlongbench.lengths import format_length
 from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts
 from mmlongbench.table import Table, Value
@@ -34,7 +33,6 @@ class Difficulty(BaseModel):
     kind: Literal["difficulty"] = "difficulty"
     """Tells this line from those of findings."""
     dataset: str
-    """The name of the dataset."""
     file: str
     """The public file whose contexts were searched, below `mmlb_data/`."""
     length: int
@@ -77,10 +75,6 @@ class Search:
 def searches_of(model: str | None) -> Iterator[tuple[Search, ...]]:
     """Open the search by words and, with the name of a model, the search by meaning. The vectors of units are kept in a
     temporary folder.
-
-    Raises:
-        ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
-
     """
     if model is None:
         yield (Search(),)
@@ -152,11 +146,6 @@ def enough(ranks: Sequence[int], per_cent: int) -> int:
     (1, 7)
     """
     return ranks[ceil(per_cent * len(ranks) / 100) - 1]
-
-
-def drawn_questions(dataset: str, ids: Sequence[str]) -> frozenset[str]:
-    """Return the questions of a dataset that are searched for, at most `MAX_QUESTIONS`."""
-    return frozenset(Draws(("shortcuts", dataset)).order("difficulty", sorted(set(ids)))[:MAX_QUESTIONS])
 
 
 def difficulty_table(lines: Iterable[Difficulty]) -> Table:

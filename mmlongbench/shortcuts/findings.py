@@ -59,7 +59,6 @@ class Finding(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     dataset: str
-    """The name of the dataset."""
     file: str
     """The public file whose contexts tell most, below `mmlb_data/`."""
     length: int = 0
@@ -67,7 +66,6 @@ class Finding(BaseModel):
     kind: str
     """What was tried, such as `answer from the question`."""
     verdict: Verdict
-    """Whether it is a leak."""
     questions: int
     """The number of questions that were tried."""
     clusters: int

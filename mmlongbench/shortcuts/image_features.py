@@ -68,10 +68,6 @@ class ImageFacts:
     def of(self, path: str) -> Mapping[str, tuple[float, ...]]:
         """Return the numbers of `FILE` (`file`), `META` (`meta`), `SIZE` (`size`), `QUANTISATION` (`tables`) and `TAGS`
         (`tags`) of an image.
-
-        Raises:
-            ReleaseError: the image is missing or cannot be read.
-
         """
         if path not in self._known:
             width, height = self._sizes[path]

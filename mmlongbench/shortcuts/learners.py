@@ -44,16 +44,7 @@ def guess_answers(
 
     The score of a question is the share of questions with other answers for which its answer is less likely: one half
     if nothing tells, however often an answer occurs. The null exchanges answers between clusters of about the same
-    size, so that answers of a cluster stay together.
-
-    Args:
-        kind: what is tried.
-        ids: the id of each question.
-        clusters: what each question is about.
-        answers: the answer of each question.
-        features: a row of numbers for each question; a number with a larger spread weighs more.
-        evidence: what the features are.
-
+    size, so that answers of a cluster stay together. A feature with a larger spread weighs more.
     """
     # all rare answers are one
     spread = Counter(answer for answer, _ in dict.fromkeys(zip(answers, clusters, strict=True)))
@@ -157,13 +148,7 @@ _MAX_DRAWN = 2000
 
 def offered_prior(ids: Sequence[str], clusters: Sequence[str], chances: Sequence[tuple[int, int]]) -> Measured | None:
     """Measure how often the choice is right that is right most often elsewhere; the null renumbers the choices of each
-    cluster at random.
-
-    Args:
-        ids: the ids of the questions.
-        clusters: what each is about.
-        chances: the place of the right choice, and the number of choices, of each question.
-
+    cluster at random. `chances` has the place of the right choice, and the number of choices, of each question.
     """
     if not has_enough(clusters):
         return None
@@ -287,7 +272,6 @@ class Group:
     """Candidates of one question, among which some are gold."""
 
     id: str
-    """The id of the question."""
     cluster: str
     golds: tuple[str, ...]
     """The gold candidates: paths of images, or digests of texts. A gold is compared once in a dataset; otherwise it
@@ -316,20 +300,12 @@ class Groups:
 
 
 def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Measured | None:
-    """Measure how well features tell gold from the other candidates of its context.
+    """Measure how well features tell gold from the other candidates of its context; None if there are too few clusters,
+    or if no feature differs within a context.
 
     A regression learns from other clusters which features gold has, compared with the other units of its context. The
     score of a question is the share of the other units that gold outranks: one half if nothing tells. The null draws
     another unit of each context as gold and learns again.
-
-    Args:
-        kind: what is tried.
-        names: the name of each feature.
-        groups: the candidates of each question.
-
-    Returns:
-        What was measured; None if there are too few clusters, or if no feature differs within a context.
-
     """
     once = Groups()
     for group in groups:
@@ -452,10 +428,7 @@ def _weights(compared: Sequence[Floats], drawn: Sequence[Ints], learned: Flags) 
 def _outranked(given: Floats, drawn: Ints) -> Floats:
     """Return the share of the other candidates of a context that gold outranks, for each draw of the golds.
 
-    Args:
-        given: a row for each candidate, a column for each draw.
-        drawn: a row of places of gold for each draw.
-
+    `given` has a row for each candidate and a column for each draw; `drawn` has a row of places of gold for each draw.
     """
     draws, golds = np.arange(len(drawn)), drawn.shape[1]
     of_golds = np.zeros(len(drawn))

@@ -62,22 +62,12 @@ KINDS: Mapping[str, Sequence[str]] = {
 class Kept:
     """What is kept of the questions of a dataset."""
 
-    ids: list[str] = field(default_factory=list)
-    clusters: list[str] = field(default_factory=list)
-    questions: list[str] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)
-    formats: list[str] = field(default_factory=list)
-    """The format of each answer; empty if it is unknown."""
+    asked: list[AskedQuestion] = field(default_factory=list)
+    """The questions without their contexts."""
     shapes: list[tuple[float, ...]] = field(default_factory=list)
     """The numbers of `SHAPE` of each context."""
     places: list[float] = field(default_factory=list)
     """The mean place of gold in each context, from 0 to 1; -1 if it shows none."""
-    placements: list[tuple[float, ...]] = field(default_factory=list)
-    """The placements at which each question stands."""
-    chances: list[tuple[int, int]] = field(default_factory=list)
-    """The place of the right choice, and the number of choices; (-1, 0) for a free answer."""
-    offered: set[tuple[object, ...]] = field(default_factory=set)
-    """The answers that questions offer; equal ones once."""
     shown: list[Shown | None] = field(default_factory=list)
     """What each context shows of its question's document; None if that is unknown."""
     groups: dict[str, Groups] = field(default_factory=dict)
@@ -88,29 +78,17 @@ class Kept:
     ) -> None:
         """Keep what probes need of one question.
 
-        Args:
-            asked: the question.
-            images: reads the headers of images.
-            has_depths: whether the places of needles are requested; places then tell nothing about gold by design.
-            texts: the texts of pages that are shown as images.
-
+        If places of needles are requested (`has_depths`), they tell nothing about gold by design. `texts` are those of
+        pages that are shown as images.
         """
-        units, choices = asked.units, asked.choices
-        self.ids.append(asked.id)
-        self.clusters.append(asked.cluster)
-        self.questions.append(asked.question)
-        self.answers.append(asked.answer)
-        self.formats.append(asked.format)
+        units = asked.units
+        self.asked.append(asked.without_context())
         roles, characters = Counter(unit.role for unit in units), sum(len(unit.text) for unit in units)
         numbers = len(units), sum(bool(unit.image) for unit in units), roles["own"], roles["padding"], characters
         self.shapes.append(tuple(map(float, numbers)))
         golds = [place / max(1, len(units) - 1) for place, unit in enumerate(units) if unit.is_gold]
         self.places.append(sum(golds) / len(golds) if golds else -1.0)
-        self.placements.append(asked.placements)
-        self.chances.append((choices.right, len(choices.offered)) if choices else (-1, 0))
         self.shown.append(shown_in(asked, texts))
-        if choices:
-            self.offered.add(choices.offered)
         for kind, group in (*gold_groups(asked, images, has_depths=has_depths), *choice_groups(asked, images)):
             self.groups.setdefault(kind, Groups()).add(group)
 
@@ -191,7 +169,9 @@ def choice_groups(asked: AskedQuestion, images: ImageFacts) -> Iterator[tuple[st
     yield CHOICE_TEXTS[0], group(texts_f.of_text(text) for text in texts)
     yield CHOICE_TEXTS[1], group(texts_f.of_offers(texts, asked.question))
     if labels := texts_f.of_labels(asked.units, texts):
-        yield "right label from its exemplars", group(labels, texts_f.context_of(asked))
+        # Questions that share a context and a label are compared once.
+        context = digest("context", *(unit.id for unit in asked.units)).hex()[:12]
+        yield "right label from its exemplars", group(labels, context)
 
 
 # ---- What is measured
@@ -200,29 +180,35 @@ def choice_groups(asked: AskedQuestion, images: ImageFacts) -> Iterator[tuple[st
 def measure(kept: Kept) -> Iterator[Measured]:
     """Yield what each probe measures in a dataset; a probe that cannot be tried there yields nothing."""
     found = [
-        *_priors(kept),
-        *measure_depths(kept.ids, kept.clusters, kept.answers, kept.placements),
+        *_priors(kept.asked),
+        *measure_depths(*_columns(kept.asked), [asked.placements for asked in kept.asked]),
         find_golds(NAMES, KINDS[NAMES], kept.groups.get(NAMES, Groups()).kept),
         *_guesses(kept),
     ]
+    offered = {asked.choices.offered for asked in kept.asked if asked.choices}
     for kind, groups in kept.groups.items():
-        if kind == NAMES or (kind in CHOICE_TEXTS and len(kept.offered) == 1):
+        if kind == NAMES or (kind in CHOICE_TEXTS and len(offered) == 1):
             continue  # if the choices are the same for all questions, only their place could tell
         found.append(find_golds(kind, KINDS[kind], groups.kept))
     yield from filter(None, found)
 
 
-def _priors(kept: Kept) -> Iterator[Measured | None]:
+def _columns(questions: Sequence[AskedQuestion]) -> tuple[list[str], list[str], list[str]]:
+    """Return the ids, clusters and answers of questions."""
+    return [q.id for q in questions], [q.cluster for q in questions], [q.answer for q in questions]
+
+
+def _priors(questions: Sequence[AskedQuestion]) -> Iterator[Measured | None]:
     """Yield how often an answer is right that is given without reading the question."""
-    ids, clusters, answers = kept.ids, kept.clusters, kept.answers
-    offered = [number for number, (_, n) in enumerate(kept.chances) if n > 1]
-    yield offered_prior([ids[n] for n in offered], [clusters[n] for n in offered], [kept.chances[n] for n in offered])
-    free = [number for number, (_, n) in enumerate(kept.chances) if n == 0 and answers[number]]
-    yield free_prior([ids[n] for n in free], [clusters[n] for n in free], [answers[n] for n in free])
-    known = [n for n in free if kept.formats[n] and not is_refusal(answers[n])]
-    formats = [kept.formats[n] for n in known]
+    offering = [(asked, asked.choices) for asked in questions if asked.choices and len(asked.choices.offered) > 1]
+    ids, clusters, _ = _columns([asked for asked, _ in offering])
+    yield offered_prior(ids, clusters, [(choices.right, len(choices.offered)) for _, choices in offering])
+    free = [asked for asked in questions if not (asked.choices and asked.choices.offered) and asked.answer]
+    yield free_prior(*_columns(free))
+    known = [asked for asked in free if asked.format and not is_refusal(asked.answer)]
+    formats = [asked.format for asked in known]
     if len(set(formats)) > 1:
-        yield free_prior([ids[n] for n in known], [clusters[n] for n in known], [answers[n] for n in known], formats)
+        yield free_prior(*_columns(known), formats)
 
 
 def measure_depths(
@@ -254,28 +240,30 @@ def _guesses(kept: Kept) -> Iterator[Measured | None]:
     """Yield what the question, the shape of its context, and the place of gold tell about the answer; and what the
     question tells about the place of gold.
     """
-    some = sorted(Draws(("shortcuts",)).order("questions", range(len(kept.ids)))[:MAX_QUESTIONS])
-    ids, clusters = [kept.ids[n] for n in some], [kept.clusters[n] for n in some]
-    answers, questions = [kept.answers[n] for n in some], [kept.questions[n] for n in some]
-    told, asked = of_questions(questions), "words and form of the question"
-    refusals = list(measure_answerable(ids, clusters, questions, answers, [kept.shown[n] for n in some]))
+    some = sorted(Draws(("shortcuts",)).order("questions", range(len(kept.asked)))[:MAX_QUESTIONS])
+    questions = [kept.asked[n] for n in some]
+    columns, texts = _columns(questions), [asked.question for asked in questions]
+    told, evidence = of_questions(texts), "words and form of the question"
+    ids, clusters, answers = columns
+    refusals = list(measure_answerable(ids, clusters, texts, answers, [kept.shown[n] for n in some]))
     yield from refusals
     if told.size:
-        found = guess_answers("answer from the question", ids, clusters, answers, told, asked)
+        found = guess_answers("answer from the question", *columns, told, evidence)
         if not found or not any(probe and np.array_equal(probe.scores, found.scores) for probe in refusals):
             yield found  # otherwise, `Not answerable` is the only answer that occurs often enough to be guessed
     shapes = np.array([kept.shapes[n] for n in some], dtype=np.float64)
     if shapes.size:
-        evidence = f"numbers of the context: {', '.join(SHAPE)}"
-        yield guess_answers("answer from the shape of the context", ids, clusters, answers, scaled(shapes), evidence)
+        numbers = f"numbers of the context: {', '.join(SHAPE)}"
+        yield guess_answers("answer from the shape of the context", *columns, scaled(shapes), numbers)
     placed = [n for n in some if kept.places[n] >= 0]
     if not placed:
         return
-    ids, clusters, answers = ([of[n] for n in placed] for of in (kept.ids, kept.clusters, kept.answers))
+    questions = [kept.asked[n] for n in placed]
+    ids, clusters, answers = _columns(questions)
     places = np.array([[kept.places[n]] for n in placed], dtype=np.float64)
     forms = scaled(np.concatenate([places, (places - 0.5) ** 2, places <= 0.01, places >= 0.99], axis=1))
     yield guess_answers("answer from the place of gold", ids, clusters, answers, forms, "where gold is in the context")
-    told = of_questions([kept.questions[n] for n in placed])
+    told = of_questions([asked.question for asked in questions])
     if told.size:
         thirds = ["beginning" if at < 1 / 3 else "end" if at > 2 / 3 else "middle" for at in places[:, 0]]
-        yield guess_answers("place of gold from the question", ids, clusters, thirds, told, asked)
+        yield guess_answers("place of gold from the question", ids, clusters, thirds, told, evidence)

@@ -122,10 +122,6 @@ def asked_questions(
         length: the length at which it is read, in tokens; None: the longest.
         ids: the questions to read; None: all.
 
-    Raises:
-        ReleaseError: the file, or its items, cannot be read.
-        DraftError: the builder cannot read a record.
-
     """
     lengths = release.lengths(dataset)
     if not lengths:
@@ -230,10 +226,6 @@ class PageTexts:
     def of(self, unit: ShownUnit) -> str:
         """Return the text of a unit, without its title; of an image, the text of this page in another dataset. Empty if
         it is unknown.
-
-        Raises:
-            ReleaseError: a file cannot be read.
-
         """
         if not unit.image:
             return unit.body

@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from mmlongbench.draws import digest
 from mmlongbench.likeness import letters, missing, words
 from mmlongbench.shortcuts.image_features import FORMATS, MODES
-from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
+from mmlongbench.shortcuts.reading import ShownUnit
 from mmlongbench.statistics import Floats
 
 _LARGEST = 1e15
@@ -258,11 +257,6 @@ def _label(text: str, offered: Sequence[str]) -> str:
     return max(ends, key=len, default="")
 
 
-def context_of(asked: AskedQuestion) -> str:
-    """Return a short name of the context of a question; questions that share a context have the same one."""
-    return digest("context", *(unit.id for unit in asked.units)).hex()[:12]
-
-
 # ---- Questions: their words, the form of their text, and what they name
 
 NAMED = ("pages named", "number of the named page", "figures or tables named", "sections named", "numbers in it")
@@ -301,10 +295,6 @@ def of_named(question: str) -> tuple[float, ...]:
 def of_questions(questions: Sequence[str]) -> Floats:
     """Return the words of questions as numbers, with the form of the text and what it names; empty if there are no
     words.
-
-    Raises:
-        ReleaseError: scikit-learn is not installed.
-
     """
     if len(set(questions)) < 2:
         return np.empty((0, 0))

@@ -30,24 +30,6 @@ class Section:
     """The smaller headings in the section, as the contents list them: (name, text after the name)."""
 
 
-def grouped(number: int) -> str:
-    """Return a count with separated thousands.
-
-    >>> grouped(1_234_567)
-    '1,234,567'
-    """
-    return f"{number:,}"
-
-
-def fixed(number: float, digits: int) -> str:
-    """Return a number with `digits` digits after the point.
-
-    >>> fixed(0.98765, 4), fixed(12, 1)
-    ('0.9877', '12.0')
-    """
-    return f"{number:.{digits}f}"
-
-
 def points(score: float) -> str:
     """Return a score from 0 to 1 as points from 0 to 100, like the paper's tables.
 
@@ -80,7 +62,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"fixed": fixed, "grouped": grouped, "points": points, "text_of": text_of}
+    made.filters |= {"grouped": "{:,}".format, "fixed": lambda number, digits: f"{number:.{digits}f}"}
+    made.filters |= {"points": points, "text_of": text_of}
     made.globals["asset"] = asset
     return made
 

@@ -46,9 +46,6 @@ def show_page(release: Release, example: ShownExample, most_embedded: int = MAX_
         example: the example.
         most_embedded: the maximum bytes of image files that the page holds.
 
-    Raises:
-        ReleaseError: an image is missing or broken.
-
     """
     is_embedded = embedded_bytes(release, example, most_embedded) is not None
     answer = example.answer

@@ -55,7 +55,7 @@ def recorded() -> Iterator[dict[str, str]]:
 
     class Recording(ModelClient):
         def ask(self, call: Any, *, is_fresh: bool = False) -> Any:
-            seen = {"model": call.model, "messages": call.messages(), "seed": call.options().get("seed")}
+            seen = {"model": call.model, "messages": call.messages(""), "seed": call.options.get("seed")}
             known[identity(seen)] = call.key
             return super().ask(call, is_fresh=is_fresh)
 

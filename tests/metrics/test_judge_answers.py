@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from asked import document_question
 from invented_checkout import CASE, DOCUMENTS, document_prompts, draw_checkout
-from model_server import QUICK, ModelServer, Request, Said, Script, good, in_turn, question_of, serving, text_of
+from model_server import QUICK, ModelServer, Said, Script, good, in_turn, question_of, serving, text_of
 
 from mmlongbench.metrics.judge import Answers, Committee, Extracted, FluencyF1, JudgeError
 from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged
@@ -111,12 +111,9 @@ def counts(given: object, covered: object) -> Said:
     ("given", "covered", "official", "ours"),
     [
         (3, 3, 1.0, 1.0),
-        (4, 2, 4 / 7, 4 / 7),
-        (0, 0, 0.0, 0.0),
         (1, 3, 1.0, 1.0),
         (9, 9, 1.0, None),
         (0, 2, None, None),
-        (2, -1, 0.0, None),
         (2.5, 2, 4 / 5.5, None),
         ('"3"', 2, None, None),
     ],
@@ -128,15 +125,6 @@ def test_a_list_scores_the_f1_of_what_the_judge_counts(
         with metric(in_turn(counts(given, covered)), prompts) as (answers, _):
             found = answers.score(question("red, blue", '["red", "blue", 3]', answer_format="List"))
             assert found.score == (None if expected is None else pytest.approx(expected))
-
-
-def test_a_count_that_is_missing_is_0_in_the_public_code_and_no_score_in_ours(checkout: Path) -> None:
-    asked = question("red", ["red"], answer_format="List")
-    for prompts, expected in ((checkout, 0.0), (None, None)):
-        with metric(in_turn(Said('[JSON]: {"covered_count": 1}')), prompts) as (answers, _):
-            assert answers.score(asked).score == expected
-            empty = question("red", "[]", answer_format="List")
-            assert answers.score(empty).failure == "the list of the reference answer is empty"
 
 
 def test_ours_shows_the_case_in_fences_and_numbers_the_items() -> None:
@@ -196,19 +184,6 @@ def test_what_the_public_code_would_send_whole_is_sent_whole_up_to_a_bound(check
         assert not server.requests
 
 
-def test_a_run_asks_each_question_once(checkout: Path, tmp_path: Path) -> None:
-    def by_its_number(request: Request) -> Said:
-        return Said(RIGHT if "four" in text_of(request) else "no verdict")
-
-    for prompts, calls in ((checkout, 2), (None, 3)):
-        cache = tmp_path / f"{calls}.sqlite"
-        for turn in range(2):
-            with metric(by_its_number, prompts, cache=cache) as (answers, server):
-                found = [answers.score(question(said)).score for said in ("four", "five")]
-                assert found == [1.0, 0.0 if prompts else None]
-                assert len(server.requests) == (calls if turn == 0 else 0 if prompts else 2)
-
-
 @pytest.mark.parametrize(
     ("form", "kind", "answer", "gold", "score"),
     [
@@ -219,11 +194,8 @@ def test_a_run_asks_each_question_once(checkout: Path, tmp_path: Path) -> None:
         ("None", "Not answerable", (), "Not answerable", 1.0),
         ("Integer", "Not answerable", (), "4", 0.0),
         ("Integer", "Fail to answer", (), "4", 0.0),
-        ("String", "List", ("red", "rose"), "blue", 0.0),
-        ("Integer", "Integer", [], "4", None),
         ("Integer", "String", ["a", "b"], "4", None),
         ("Integer", "Number", ["1"], "4", None),
-        ("Integer", "List", [1], "4", None),
     ],
 )
 def test_an_extracted_answer_is_scored_by_the_rules(

@@ -54,11 +54,7 @@ def test_another_file_has_another_digest(tmp_path: Path) -> None:
 
 FAULTS: dict[str, tuple[Callable[[], str], str]] = {
     "not Python": (lambda: "fluency_prompt_gov = '''", "line 1: expected Python in UTF-8, found unterminated"),
-    "another text": (lambda: "<html>no such page</html>", "line 1: expected Python in UTF-8, found invalid syntax"),
-    "a zero byte": (lambda: "x = 1\0", "expected Python in UTF-8, found source code string cannot contain null bytes"),
     "minus signs": (lambda: "x = " + "-" * 100_000 + "1", "expected Python in UTF-8, found code that is nested"),
-    "brackets": (lambda: "x = " + "(" * 100_000, "expected Python in UTF-8, found too many nested parentheses"),
-    "a long sum": (lambda: "x = " + "+".join(["1"] * 50_000), "expected Python in UTF-8, found maximum recursion"),
     "too large": (lambda: "#" * (MAX_BYTES + 1), f"expected at most {MAX_BYTES:,} bytes, found more"),
     "no prompt": (lambda: "x = 1", f"no fluency_prompt_gov, which judge-fluency-f1 needs (its prompts are {NAMES})"),
     "one is missing": (
@@ -70,8 +66,6 @@ FAULTS: dict[str, tuple[Callable[[], str], str]] = {
         lambda: changed("recall_prompt_gov=", "recall_prompt_gov='a' + "),
         "recall_prompt_gov is no plain string, expected one assignment of a plain string; the file is read, not run",
     ),
-    "a number": (lambda: changed("recall_prompt_gov=", "recall_prompt_gov=1\nX="), "recall_prompt_gov is no plain str"),
-    "bytes": (lambda: changed("recall_prompt_gov=", "recall_prompt_gov=b"), "recall_prompt_gov is no plain string"),
     "assigned again": (
         lambda: source(summary_prompts()) + "recall_prompt_gov = recall_prompt_gov.strip()\n",
         "recall_prompt_gov is bound more than once",
@@ -82,10 +76,6 @@ FAULTS: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "only under a condition": (
         lambda: changed('recall_prompt_gov="""', 'if LIMIT:\n    recall_prompt_gov="""'),
-        "recall_prompt_gov is no plain string",
-    ),
-    "imported": (
-        lambda: changed("recall_prompt_gov=", "from texts import recall_prompt_gov\nX="),
         "recall_prompt_gov is no plain string",
     ),
     "half a surrogate pair": (
@@ -109,7 +99,6 @@ FAULTS: dict[str, tuple[Callable[[], str], str]] = {
         "recall_prompt_gov has the place {keypoints}",
     ),
     "a conversion": (lambda: changed("{keypoints}", "{keypoints!r}"), "recall_prompt_gov has the place {keypoints},"),
-    "a place by number": (lambda: changed("{keypoints}", "{}"), "recall_prompt_gov has the place {}, expected"),
     "a brace alone": (lambda: changed("{keypoints}", "{keypoints"), "recall_prompt_gov has braces that are not"),
     "a place many times": (
         lambda: changed("{keypoints}", "{keypoints}" * 11),

@@ -144,19 +144,13 @@ def test_ours_has_the_same_structure_in_words_of_its_own(data: Path, checkout: P
     ("words", "official", "ours"),
     [
         ({"fluency": '{"fluency": 0}'}, 0.0, 0.0),
-        ({"recall": '{"recall": 0}', "precision": '{"precision": 0, "sentence_count": 9}'}, 0.0, 0.0),
         ({"precision": '{"precision": 0, "sentence_count": 0}'}, 0.0, 0.0),
-        ({"precision": '{"precision": 9, "sentence_count": 0}'}, 0.0, None),
         ({"precision": '{"precision": 3, "sentence_count": 2}'}, 2 * 0.5 * 1.5 / 2.0, None),
         ({"recall": '{"recall": 8}', "precision": '{"precision": 4, "sentence_count": 4}'}, 1.0, None),
         ({"fluency": '{"fluency": 0.5}'}, 0.3, None),
         ({"recall": '{"recall": "2"}'}, None, None),
-        ({"fluency": '{"score": 1}'}, None, None),
-        ({"precision": '{"precision": 3}'}, None, None),
         ({"recall": "Two of four."}, None, None),
-        ({"recall": "{not} it"}, None, None),
         ({"fluency": '```json\n{"fluency": 1, "why": {}}\n```'}, 0.6, 0.6),
-        ({"fluency": 'Not {"fluency": 0}, but {"fluency": 1}'}, 0.6, 0.6),
     ],
 )
 def test_each_profile_takes_the_replies_that_it_takes(
@@ -303,11 +297,8 @@ def test_a_long_summary_and_many_claims_of_the_judge_are_shown_whole_in_one_prom
 @pytest.mark.parametrize(
     ("prediction", "gold", "said"),
     [
-        ("so " * 70_000, GOLD, "1 summary, 209,999 characters"),
-        ("It was so.", "so " * 70_000, "1 summary, 210,000 characters"),
         ("so " * 70_000, "so " * 70_000, "2 summaries, 419,999 characters"),
     ],
-    ids=["the prediction", "the gold summary", "both"],
 )
 def test_a_summary_that_no_judge_can_be_shown_is_a_failure_and_nothing_is_asked(
     prediction: str, gold: str, said: str

@@ -113,12 +113,6 @@ def test_a_cache_that_is_none_is_named(tmp_path: Path) -> None:
         ModelClient(EndpointSettings("http://127.0.0.1:1/v1", tmp_path / "a.sqlite"), QUICK)
 
 
-def test_every_part_of_a_call_is_in_its_key() -> None:
-    changes: list[dict[str, Any]] = [{"model": "n"}, {"instruction": "x"}, {"material": "x"}, {"sample": 1}]
-    changes += [{"temperature": 1.0}, {"kind": "other"}]
-    assert len({CALL.key, *(call(**each).key for each in changes)}) == 7
-
-
 def test_answers_of_an_earlier_version_are_read_and_one_that_is_none_is_asked_anew(tmp_path: Path) -> None:
     columns = "call TEXT PRIMARY KEY, model TEXT NOT NULL, verdict TEXT NOT NULL"
     counts = "input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL"
@@ -153,20 +147,14 @@ FAULTS = {
     "nothing": (Said(""), "an empty answer"),
     "cut off": (Said('{"reason": "it is'), "no JSON object"),
     "a text for a number": (Said('{"reason": "", "score": "4"}'), "score: Input should be a valid integer"),
-    "true for a number": (Said('{"reason": "", "score": true}'), "score: Input should be a valid integer"),
     "too much": (Said('{"reason": "", "score": 6}'), "score: Input should be less than or equal to 5"),
-    "no number": (Said('{"reason": "", "score": NaN}'), "score"),
     "a field missing": (Said('{"score": 4}'), "reason: Field required"),
     "a field more": (Said('{"reason": "", "score": 4, "bonus": 1}'), ": Extra inputs are not permitted in"),
     "a lone surrogate": (Said('{"reason": "\\ud800", "score": "x"}'), "score"),
     "a million braces": (Said("{" * 1_000_000), "an answer of 1,000,000 characters"),
-    "braces": (Said('{"a":' * 30_000), "no JSON object"),
     "status 500": (Said(status=500), "HTTP 500"),
     "status 429": (Said(status=429, headers={"retry-after-ms": "2"}), "HTTP 429"),
-    "status 503": (Said(status=503, body=b"<html>", headers={"retry-after": "0.001"}), "HTTP 503"),
     "html": (Said(body=b"<html>welcome</html>"), "a response that is no chat completion"),
-    "no choices": (Said(body=b'{"choices": []}'), "a response that is no chat completion: choices"),
-    "a number as words": (Said(body=completion(None).replace(b"null", b"4")), "no chat completion: choices.0.message"),
     "a refusal": (Said(body=completion(None, refusal="I would rather not.")), "the model refuses: I would rather not."),
     "half a body": (Said("x" * 2000, breaks_off=True), "the connection broke"),
     "too slow": (Said(hangs=True), "no answer in 0.4 s"),
@@ -387,9 +375,7 @@ def test_the_key_is_never_repeated(status: int, monkeypatch: pytest.MonkeyPatch)
     ("status", "message", "name"),
     [
         (400, "This model's maximum context length is 32768 tokens. However, you requested 40000", "context-length"),
-        (400, "The decoder prompt (length 9001) is longer than the maximum model length of 8192", "context-length"),
         (400, "The input (40 tokens) is longer than the model's context length (32 tokens).", "context-length"),
-        (400, "Requested token count exceeds the model's maximum context length", "context-length"),
         (400, "the request exceeds the available context size. try increasing it", "context-length"),
         (400, "At most 16 image(s) may be provided in one prompt.", "image-limit"),
         (400, "Image count 30 exceeds limit 16", "image-limit"),
@@ -400,14 +386,9 @@ def test_the_key_is_never_repeated(status: int, monkeypatch: pytest.MonkeyPatch)
         (500, "[Errno 2] No such file or directory: '/x.jpg'", "missing-file"),
         (429, "slow down", "overloaded"),
         (429, "Too many tokens, please wait before trying again.", "overloaded"),
-        (429, "Request too large for gpt on tokens per min (TPM)", "overloaded"),
-        (400, "the number of images does not match the number of placeholders", "bad-request"),
         (500, "the request exceeds the available context size", "context-length"),
         (502, "at most 8 images", "server-error"),
-        (422, "maximum context length is 8192", "context-length"),
         (400, "The number of images in the prompt exceeds the limit of 10", "image-limit"),
-        (503, "", "overloaded"),
-        (504, "", "timeout"),
         (422, "extra fields not permitted", "unknown-field"),
         (500, "Internal Server Error", "server-error"),
         (400, "something", "bad-request"),

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pymupdf
 import pytest
@@ -16,6 +15,10 @@ from question_models import fenced, script_of, shown, text_of
 from question_runs import calls_at_most, made, results, settings_of
 from question_world import Doc, World, plain_words
 from tiny import Ran, command
+
+from mmlongbench.questions.writing.funnel import CHECKS
+from mmlongbench.questions.writing.lines import Slot
+from mmlongbench.questions.writing.make import Made
 
 SETTINGS = settings_of(per_document=14, over=4.0)
 KEY = "sk-a-key-that-is-written-nowhere"
@@ -28,54 +31,55 @@ class Run:
 
     world: World
     out: Path
-    made: Any
+    made: Made
     requests: list[Request]
     against: Path
-
-
-def against(world: World, folder: Path) -> Path:
-    path = folder / "benchmark.jsonl"
-    rows = [{"question": benchmark_question(doc, page)} for doc in world.docs for page in range(1, doc.pages + 1)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("planted")
-    out = folder / "out"
+    out, against = folder / "out", folder / "benchmark.jsonl"
     world = World.drawn(folder / "docs", [Doc("harbours-a", 4), Doc("harbours-d", 4)], out, defects=tuple(DEFECTS))
-    known = against(world, folder)
+    rows = [{"question": benchmark_question(doc, page)} for doc in world.docs for page in range(1, doc.pages + 1)]
+    against.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     with pytest.MonkeyPatch.context() as patch, serving(script_of(world)) as server:
         patch.setenv("OPENAI_API_KEY", KEY)
-        done = made(world, out, server.url, SETTINGS, against=[known])
-        yield Run(world, out, done, list(server.requests), known)
+        done = made(world, out, server.url, SETTINGS, against=[against])
+        yield Run(world, out, done, list(server.requests), against)
 
 
 def form_of(request: Request) -> str:
     return str(request["response_format"]["json_schema"]["name"])
 
 
+def defect_of(run: Run, slot: Slot) -> str:
+    return run.world.drafts[slot.doc, slot.pages[0], slot.kind, slot.number]
+
+
 def test_every_planted_defect_is_caught_for_its_reason(planted: Run) -> None:
     reasons: dict[str, set[str]] = {}
-    for lines in planted.made.funnel.stages.values():
-        for line in lines:
-            reasons.setdefault(line.slot, set()).add(line.reason)
-    missed = Counter[str]()
-    caught = Counter[str]()
+    for line in (line for lines in planted.made.funnel.stages.values() for line in lines):
+        reasons.setdefault(line.slot, set()).add(line.reason)
+    caught = set()
     for slot in planted.made.funnel.slots:
-        defect = planted.world.drafts.get((slot.doc, slot.pages[0] if slot.pages else 0, slot.kind, slot.number), "")
-        if defect:
-            is_caught = reasons[slot.id] & {*DEFECTS[defect].caught, "duplicate", "near-duplicate"}
-            (caught if is_caught else missed)[defect] += 1
-    assert not missed
-    assert len(caught) >= 22, sorted({*DEFECTS} - {*caught})
+        if slot.pages and (defect := defect_of(planted, slot)):
+            assert reasons[slot.id] & {*DEFECTS[defect].caught, "duplicate", "near-duplicate"}, defect
+            caught.add(defect)
+    assert len(caught) >= 22, sorted({*DEFECTS} - caught)
+
+
+def test_the_table_of_checks_has_every_reason(planted: Run) -> None:
+    for check in CHECKS:
+        named = [lines for stage, lines in planted.made.funnel.stages.items() if stage.endswith(f"-{check.name}")]
+        reasons = {line.reason for lines in named for line in lines if line.outcome != "passed"}
+        assert named
+        assert reasons <= {*check.reasons}, check.name
 
 
 def test_no_clean_draft_is_lost_and_every_slot_is_counted_once(planted: Run) -> None:
     drawn, ended = planted.made.funnel.slots, planted.made.funnel.ended
-    drafts = planted.world.drafts
-    clean = [slot for slot in drawn if slot.pages and drafts[slot.doc, slot.pages[0], slot.kind, slot.number] == ""]
+    clean = [slot for slot in drawn if slot.pages and not defect_of(planted, slot)]
     assert len(clean) >= 12
     assert not [ended[slot.id] for slot in clean if slot.id in ended]
     counts = dict(planted.made.report.counts)
@@ -87,13 +91,12 @@ def test_no_clean_draft_is_lost_and_every_slot_is_counted_once(planted: Run) -> 
 
 
 def test_planted_edits_are_caught(planted: Run) -> None:
-    edits = planted.made.funnel.stages["edits"]
-    asked = planted.world.asked
-    defects = {line.slot: asked[plain_words(line.candidate.question)].defect for line in edits if line.candidate}
-    ended = planted.made.funnel.ended
+    edits = [line.candidate for line in planted.made.funnel.stages["edits"] if line.candidate]
+    defects = {edit.slot: planted.world.asked[plain_words(edit.question)].defect for edit in edits}
     for slot, defect in defects.items():
         if defect in EDIT_DEFECTS:
-            assert ended[slot][1].reason in (EDIT_DEFECTS[defect], "qualifier-in-document", "duplicate"), defect
+            reason = planted.made.funnel.ended[slot][1].reason
+            assert reason in (EDIT_DEFECTS[defect], "qualifier-in-document", "duplicate"), defect
     assert {*defects.values()} >= {"edit", "answered after all"}
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from mmlongbench.draws import digest
 from mmlongbench.shortcuts.blind import blind_questions
 from mmlongbench.shortcuts.context_scores import Asked
-from mmlongbench.shortcuts.contexts import FEW, MARGIN, UNSOLVED, Difference, rows
+from mmlongbench.shortcuts.contexts import FEW, UNSOLVED, Difference, rows
 
 # What a dataset needs.
 
@@ -61,11 +60,6 @@ def test_a_model_that_solves_nothing_does_not_say_that_nothing_is_needed() -> No
     assert verdict(difference([0.0] * 200, [0.0] * 200))[0] == "undecided"
 
 
-def test_few_clusters_decide_nothing() -> None:
-    found = difference([1.0] * 4, [0.0] * 4)
-    assert (found.low, found.high, verdict(found)[0]) == (None, None, "undecided")
-
-
 def test_intervals_are_as_wide_as_what_was_not_seen() -> None:
     found = difference([1.0] * 36, [1.0] * 36)
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 36))
@@ -87,30 +81,6 @@ def test_questions_about_one_thing_are_resampled_together() -> None:
 def test_a_context_without_a_part_has_no_verdict() -> None:
     assert difference([1.0] * 100, [0.0] * 100, "wrong").need is None
     assert difference([1.0] * 100, [1.0] * 100, "oracle").need is None
-
-
-def verdicts(name: str, rounds: int, number: int, share: float) -> list[str]:
-    """The verdicts about questions of which a share is lost, drawn again each round."""
-
-    def is_left(turn: int, place: int) -> float:
-        return float(int.from_bytes(digest(name, str(turn), str(place))[:6], "big") / (1 << 48) >= share)
-
-    drawn = [[is_left(turn, place) for place in range(number)] for turn in range(rounds)]
-    return [verdict(difference([1.0] * number, each))[0] for each in drawn]
-
-
-@pytest.mark.rare
-def test_a_wrong_verdict_is_rare_at_the_margin() -> None:
-    """If the score falls by exactly 5 points, either verdict is wrong; each may occur in 2.5 % of the cases."""
-    assert 200 - verdicts("lost", 200, 200, MARGIN).count("undecided") <= 16
-
-
-def test_the_needed_number_decides_in_most_cases() -> None:
-    """Questions of which 15 in 100 are lost: about as many as `needed` says must decide, and far fewer must not."""
-    few = difference([1.0] * 40, [0.0] * 6 + [1.0] * 34).need
-    assert few
-    assert few.needed is not None
-    assert 20 <= verdicts("needed", 30, few.needed, 0.15).count("needs") <= 30
 
 
 # Questions that are answered blind.

@@ -17,7 +17,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
 from mmlongbench.likeness import BITS, KnownQuestions, Look, NearIndex, Pictures, is_same_wording, look_of
 from mmlongbench.prompt import Image, Part
-from mmlongbench.shortcuts.against import Answering, Other, others_of
+from mmlongbench.shortcuts.against import Answering
 from mmlongbench.shortcuts.counted import (
     ASKED_TWICE,
     ASKED_WITH,
@@ -82,13 +82,6 @@ def test_answers_that_differ_in_case_punctuation_or_separators_are_the_same(
 ) -> None:
     assert is_known(CREWS, one, CREWS, other) == is_same
     assert is_known(CREWS, other, CREWS, one) == is_same
-
-
-def test_a_very_long_question_is_compared_too() -> None:
-    long = " ".join(f"{CREWS} That is question {number}." for number in range(40))
-    assert is_known(long, "1040", long, "7", subject="ledger")
-    assert is_known(CREWS, "1040", long, "7", subject="ledger")
-    assert not is_known(CREWS, "1040", " ".join(f"word{number}" for number in range(1_000)), "1040", subject="ledger")
 
 
 def test_words_are_the_same_with_thirteen_in_a_row_or_a_resemblance_of_eighty_percent() -> None:
@@ -169,18 +162,11 @@ def test_words_that_stand_in_every_question_are_expected_by_chance() -> None:
     assert finding.chance == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
-    ("answer", "is_free", "looked_for"),
-    [
-        *((short, True, ()) for short in ("1200", "Ulm", "42 %", "a b c")),
-        ("Harbour", False, ()),
-        ("Harbour", True, (" harbour ",)),
-    ],
-)
-def test_short_answers_numbers_and_choices_are_not_looked_for(
-    answer: str, is_free: bool, looked_for: tuple[str, ...]
-) -> None:
-    assert Searched.of(asked("a", subject="A", answers=(answer,), is_free=is_free)).answers == looked_for
+def test_short_answers_numbers_and_choices_are_not_looked_for() -> None:
+    for answer in ("1200", "Ulm", "42 %", "a b c"):
+        assert Searched.of(asked("a", answers=(answer,))).answers == ()
+    assert Searched.of(asked("a", answers=("Harbour",), is_free=False)).answers == ()
+    assert Searched.of(asked("a", answers=("Harbour",))).answers == (" harbour ",)
 
 
 @pytest.mark.parametrize(
@@ -383,12 +369,14 @@ PASSAGE = "The old oak at the north gate was planted by a gardener of the abbey.
 PLANTED = "Who planted the old oak at the north gate of the abbey?"
 
 
-def shared(questions: Iterable[AskedQuestion], others: Iterable[Other], folder: Path = Path()) -> dict[str, Finding]:
-    answering = Answering(Pictures(folder))
+def answering(questions: Iterable[AskedQuestion], folder: Path = Path()) -> Answering:
+    found = Answering(Pictures(folder))
     for each in questions:
-        answering.add("x", each)
-    for other in others:
-        answering.compare(other)
+        found.add("x", each)
+    return found
+
+
+def shared(answering: Answering) -> dict[str, Finding]:
     return {each.kind.split()[0]: each for each in answering.findings()}
 
 
@@ -407,7 +395,9 @@ def test_pictures_questions_and_passages_of_a_folder_are_found(tmp_path: Path) -
         asked("a", PLANTED, unit("gold", PASSAGE), images=("own.png",)),
         asked("b", "Who felled it?", *other, images=("other.png",)),
     ]
-    findings = shared(questions, others_of(tmp_path / "theirs"), mine)
+    mine_with_answers = answering(questions, mine)
+    mine_with_answers.compare(tmp_path / "theirs")
+    findings = shared(mine_with_answers)
     kinds = ("question", "picture", "passage")
     assert {kind: (each.verdict, each.examples) for kind, each in findings.items()} == dict.fromkeys(
         kinds, ("leak", ("a",))
@@ -415,13 +405,13 @@ def test_pictures_questions_and_passages_of_a_folder_are_found(tmp_path: Path) -
     assert "deep/lines.jsonl, line 1" in findings["question"].evidence
     assert "deep/copy.jpg" in findings["picture"].evidence
     with pytest.raises(ReleaseError, match="nowhere: is no folder; give a release"):
-        others_of(tmp_path / "nowhere")
+        mine_with_answers.compare(tmp_path / "nowhere")
 
 
 def test_a_question_of_another_release_needs_the_same_subject_or_answer() -> None:
     words = "Which country is this from?"
     mine = [asked("a", words, subject="Q1", answers=("Peru",)), asked("b", words, subject="Q2", answers=("Chile",))]
-    other = Other("there", question=words, subject="Q9", answers=("Chile", "CL"))
-    assert shared(mine, [other])["question"].examples == ("b",)
-    same = Other("there", question=words, subject="Q1", answers=("unknown",))
-    assert shared(mine, [same])["question"].examples == ("a",)
+    for subject, answers, id in (("Q9", ("Chile", "CL"), "b"), ("Q1", ("unknown",), "a")):
+        compared = answering(mine)
+        compared.compare_question("there", words, subject, answers)
+        assert shared(compared)["question"].examples == (id,)

@@ -22,11 +22,9 @@ from mmlongbench.draws import Draws
 from mmlongbench.shortcuts.answerable import DETECTORS, measure_answerable, shown_in, shown_of
 from mmlongbench.shortcuts.counted import UNEVEN, Depths
 from mmlongbench.shortcuts.difficulty import (
-    MAX_QUESTIONS,
     Difficulties,
     Difficulty,
     Search,
-    drawn_questions,
     enough,
     searches_of,
 )
@@ -36,18 +34,9 @@ from mmlongbench.shortcuts.learners import Group, find_golds
 from mmlongbench.shortcuts.probes import measure_depths
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
 from mmlongbench.shortcuts.text_features import (
-    CHAIN,
-    LABEL,
     NEIGHBOURS,
-    PART,
-    of_chain,
-    of_labels,
-    of_named,
     of_neighbours,
-    of_offers,
-    of_parts,
     table,
-    titles_of,
     written,
 )
 from mmlongbench.task.builder import Choices
@@ -94,27 +83,6 @@ def test_titles_that_others_name_and_first_passages_of_articles_are_leaks(plante
     assert leaks(clean) == []
 
 
-def test_titles_in_other_titles_and_texts_are_counted_without_what_all_titles_share() -> None:
-    units = [passage("gold", "Tern Rock", "x"), passage("negative", "Tern Quay", "y"), unit("padding", "no title")]
-    assert titles_of(units) == [" rock ", " quay ", ""]
-    units = [
-        passage("gold", "Tern Rock", "Birds."),
-        passage("negative", "Tern Rock Light", "It stands on Tern Rock."),
-        passage("negative", "Mill Pond", "Water."),
-    ]
-    rows = [dict(zip(CHAIN, row, strict=True)) for row in of_chain(units, [0, 1, 2])]
-    assert list(rows[0].values()) == [1, 1, 1, 0]
-    assert rows[1]["other titles in it"] == 1
-    assert list(rows[2].values()) == [0, 0, 0, 0]
-
-
-def test_a_first_passage_is_recognised_by_its_form() -> None:
-    first = passage("gold", "Tern Rock", "Tern Rock (1821) is a rock.")
-    later = passage("negative", "Mill Pond", "of the water, much was lost.")
-    rows = [dict(zip(PART, row, strict=True)) for row in of_parts([first, later])]
-    assert [list(row.values()) for row in rows] == [[1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]]
-
-
 # Choices, and labels of exemplars.
 
 
@@ -154,13 +122,6 @@ def test_drawn_choices_are_no_leak() -> None:
     assert leaks(found(choosing(number) for number in range(100))) == []
 
 
-def test_choices_are_compared_with_the_list_and_the_question() -> None:
-    rows = of_offers(["1", "3", "2"], "Is it 3?")
-    assert [row[1:4] for row in rows] == [(0, 1, 0), (1, 3, 1), (1, 2, 0)]
-    assert [row[0] for row in of_offers(["red oak", "red elm", "ash"], "?")] == [0.5, 0.5, 0]
-    assert of_offers(["inf", "nan", "3"], "")[0] == (0.0, 1.0, 0.0, 0.0)  # no numbers, so in the order of letters
-
-
 def shots(number: int, share: float) -> AskedQuestion:
     """A question with 24 exemplars of 6 labels; in a share of contexts, the last one has the right label."""
     drawn = uniforms(26, "shots", number)
@@ -179,15 +140,6 @@ def test_a_label_that_the_last_exemplar_tells_is_a_leak_and_a_drawn_one_is_not()
     again = [replace(first, id=f"again{number}", subject=f"t{number}") for number in range(30)]
     kinds = found([*again, *(shots(number, 1.0) for number in range(1, 10))])
     assert kinds[kind].questions == 10, "questions that share a context and a label are compared once"
-
-
-def test_labels_are_read_from_exemplars() -> None:
-    units = [unit("exemplar", f"label: {label}") for label in ("1", "11", "11")]
-    one, eleven, none = (dict(zip(LABEL, row, strict=True)) for row in of_labels(units, ["1", "11", "2"]))
-    assert (one["exemplars"], one["place of the last exemplar"]) == (1, 0)
-    assert list(eleven.values()) == [2, 0.5, 1, 0.75, 1]
-    assert none["exemplars"] == 0
-    assert of_labels([unit("exemplar", "no label here")], ["1", "2"]) == []
 
 
 # Questions that have no answer.
@@ -253,12 +205,6 @@ def test_drawn_contexts_do_not_tell_that_there_is_no_answer() -> None:
     assert refusals([replace(unanswerable(number), answers=(f"a{number}",)) for number in range(30)]) == {}
 
 
-def test_a_refusal_is_tried_once_and_the_probes_read_the_pages() -> None:
-    kinds = found(unanswerable(number, "pages", 1.0) for number in range(60))
-    assert {SHOWN, QUESTION} <= kinds.keys()
-    assert "answer from the question" not in kinds  # `Not answerable` is the only frequent answer
-
-
 def test_detectors_know_what_they_do_not_know() -> None:
     shown = shown_of("Which boats left the harbour?", [frozenset({"boats"}), frozenset({"other"})], {0: 4}, document=9)
     values = {name: detect(shown) for name, detect in DETECTORS.items()}
@@ -274,20 +220,6 @@ def test_detectors_know_what_they_do_not_know() -> None:
     some = shown_in(replace(asked("q", "Which boats?", images[0], unit("own", "boats")), pages=(4, 5)), None)
     assert some is not None
     assert DETECTORS["share of the question's words on the best page"](some) == 1
-
-
-@pytest.mark.parametrize(
-    ("question", "named"),
-    [
-        ("What is on page 12?", (1, 12)),
-        ("What is on the 3rd slide?", (1, 3)),
-        ("What does the last page say?", (1, 0)),
-        ("What does the second page and page 9 say?", (2, 2)),
-        ("How many pages are there?", (0, 0)),
-    ],
-)
-def test_named_pages_are_read(question: str, named: tuple[int, int]) -> None:
-    assert of_named(question)[:2] == named
 
 
 # Requested placements.
@@ -349,27 +281,6 @@ def tags(**values: str | int) -> bytes:
     for name, value in values.items():
         exif[{"Make": 271, "Software": 305, "Orientation": 274}[name]] = value
     return exif.tobytes()
-
-
-def test_tables_of_equal_mean_and_subsampling_are_told_apart(tmp_path: Path) -> None:
-    place = QUANTISATION.index("chroma subsampling")
-    assert [tables(quality=80, subsampling=each)[place] for each in (0, 1, 2)] == [0, 1, 2]
-    assert tables(quality=80)[:4] != tables(quality=81)[:4]
-    assert tables(quality=80)[place + 1 :] == tables(quality=80)[place + 1 :] != tables(quality=81)[place + 1 :]
-    flat, steep = tables(qtables=[[16] * 64, [16] * 64]), tables(qtables=[[8] * 32 + [24] * 32] * 2)
-    assert flat[0] == steep[0]
-    assert flat != steep
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    assert set(ImageFacts(tmp_path).of("a.png")["tables"]) == {0.0}
-
-
-def test_tags_are_read_by_name() -> None:
-    make, orientation = TAGS.index("EXIF Make"), TAGS.index("EXIF Orientation")
-    first, second = of_tags(tags(Make="Ardent", Orientation=3)), of_tags(tags(Make="Brook"))
-    assert (first[orientation], second[orientation]) == (3, -1)
-    assert 1 < first[make] != second[make] > 1
-    assert first[make] == of_tags(tags(Make="Ardent"))[make]
-    assert (first[0], second[0]) == (2, 1)
 
 
 @pytest.mark.parametrize("exif", [b"", None, b"Exif\0\0broken", b"Exif\0\0MM\0*\0\0\0\x08\xff\xff", "text"])
@@ -486,12 +397,6 @@ def test_ranks_of_gold_and_the_units_to_read_are_counted() -> None:
     assert (line.median_rank, line.found) == (3, 0), "a gold without a word of its question ranks last"
     image = asked("a", "Who?", unit("needle", image="a.jpg"), unit("padding", "text"))
     assert difficulties(image, asked("b", "", unit("gold", "text"), unit("padding", "text"))) == []
-
-
-def test_the_same_questions_are_searched_for_at_each_length() -> None:
-    ids = [f"q{number}" for number in range(3 * MAX_QUESTIONS)]
-    assert len(drawn_questions("x", ids)) == MAX_QUESTIONS
-    assert drawn_questions("x", ids) == drawn_questions("x", ids[::-1])
 
 
 class Letters(SentenceEncoder):

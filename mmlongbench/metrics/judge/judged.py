@@ -10,7 +10,7 @@ from mmlongbench.metrics.judge.verdicts import V
 from mmlongbench.models.calls import MAX_READ, Call, Picture, json_call, user_message
 from mmlongbench.models.client import Backoff, Failed, ModelClient
 from mmlongbench.models.replies import Reply, Unusable
-from mmlongbench.models.settings import Caller, EndpointSettings
+from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.task.metric import Judge, Metric, Profile, Score, ScoringInput, Settings
 
 MAX_CHARACTERS = 200_000
@@ -110,7 +110,7 @@ def judge_client(judge: Judge, backoff: Backoff | None = None) -> ModelClient:
     settings = EndpointSettings(
         judge.url, judge.cache, judge.concurrency, judge.timeout, judge.attempts, judge.prices, judge.is_dry
     )
-    return ModelClient(settings, backoff, Caller("judge", "--judge-", JudgeError))
+    return ModelClient(settings, backoff, JudgeError)
 
 
 def unscored(failed: Failed) -> Score:
@@ -163,18 +163,10 @@ def prompt_call(
     pictures: Sequence[Picture] = (),
     sample: int = 0,
 ) -> Call[V]:
-    """Return a question to a judge as a single user message, whose reply is text.
+    """Return a question to a judge as a single user message, pictures first, whose reply is text.
 
-    Args:
-        model: the name of the judge.
-        prompt: the words after the pictures.
-        rule: the name of the rule that reads the reply, which is a part of the key.
-        form: the class of the verdict.
-        find: the rule: returns the verdict in a reply, or raises `Unusable` if there is none.
-        manner: the options.
-        pictures: what the judge sees.
-        sample: the number of the sample, if several replies to the same prompt are drawn.
-
+    `rule` is the name of the rule that reads the reply, and a part of the key; `find` is the rule itself, which returns
+    the verdict or raises `Unusable`.
     """
 
     def read(reply: Reply) -> V:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from mmlongbench.errors import ScoringError, SourceError
 from mmlongbench.io.files import source_file
@@ -36,6 +36,9 @@ Fill = Callable[..., str]
 
 class JudgeError(EndpointError, ScoringError):
     """A judge cannot be called at all: it is not named, not reachable, not allowed, or its cache cannot be used."""
+
+    role: ClassVar[str] = "judge"
+    options: ClassVar[str] = "--judge-"
 
 
 @cache

@@ -2,5 +2,5 @@
 
 In the order in which a document becomes questions: `page.py` reads the pages, `words.py` reads tables from words alone,
 `grids.py` confirms every cell with PyMuPDF's grids, `facts.py` names tables and joins all of it, `kinds.py` asks,
-`checks.py` refuses, `choosing.py` chooses, `make.py` writes.
+`checks.py` refuses, `make.py` chooses and writes.
 """

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import pairwise
 
 from mmlongbench.questions.layer.grids import confirms
 from mmlongbench.questions.layer.page import Box, Page, around
@@ -140,13 +141,11 @@ class Fact:
     label: str
     """The name of the row."""
     group: str
-    """The line above that the row belongs to; empty if there is none."""
+    """The last line above without values; empty if there is none."""
     header: str
     """The name of the column."""
     value: str
-    """The value as it is printed, without blanks after signs and without a deviation."""
-    whole: str
-    """The value with its deviation, such as `66.4% (0.8%)`."""
+    """The value as it is printed, without blanks after signs."""
     boxes: tuple[Box, Box, Box]
     """Where the label, the header over this column alone, and the value are."""
     leaf: str
@@ -172,11 +171,18 @@ def facts_of(pages: Sequence[Page], index: PageIndex, losses: Counter[str]) -> I
     captions = Counter(caption for page in pages if page.number not in contents for caption in _captions_on(page))
     headings = Counter(normal(name.headings[0]) for name in names if name.headings)
     called = {(name.page, name.number): name for name in names}
+    ends = [
+        [kind for _, kind in page.regions if kind not in ("page-header", "page-footer", "footnote")] for page in pages
+    ]
+    runs_on = {at for at, (one, two) in enumerate(pairwise(ends), 1) if one[-1:] == two[:1] == ["table"]}
     for page in pages:
         for number, box in enumerate(page.tables):
             name = called.get((page.number, number))
             table = read_table(page, box)
             reason = "table-of-contents" if page.number in contents else "table-without-a-name" if not name else ""
+            is_last, is_first = box == page.tables[-1], number == 0
+            if (page.number in runs_on and is_last) or (page.number - 1 in runs_on and is_first):
+                reason = reason or "table-may-run-on"
             if isinstance(table, str):
                 reason = reason or table
             if name and not reason:
@@ -303,14 +309,14 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
             reason = bad_label or header.fault or _ambiguous(header, column, headers)
             if not reason and {"page", "pages"} & set(normal(header.leaf).split()):
                 reason = "table-of-contents"
-            if not reason and number_of(piece.number) is None:
+            if not reason and number_of(piece.text) is None:
                 reason = "no-plain-number"
             if not reason and not confirms(page, row.words, header.leaf_words, piece.words, table.columns[0][0]):
                 reason = "readers-disagree"
             if reason:
                 losses[reason] += 1
                 continue
-            parts = row.words, header.leaf_words, piece.number_words
+            parts = row.words, header.leaf_words, piece.words
             others = [other for at, other in enumerate(headers) if at != column]
             yield Fact(
                 name,
@@ -319,7 +325,6 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
                 row.label,
                 row.group,
                 clean_label(header.text if any(_can_mean(header, other) for other in others) else header.leaf),
-                piece.number,
                 piece.text,
                 (
                     around([w.box for w in parts[0]]),
@@ -334,14 +339,14 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
 def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
     """Return why the header does not tell its column from the others; empty if it does.
 
-    Where another header has the same words, both columns must be spanned by something, and by something else.
+    Where another header has the same words, both columns must be spanned by as many lines, and by other words.
     """
     for at, other in enumerate(headers):
         if at != column and (own := YEAR.sub("", normal(header.leaf)).strip()) and _is_in(own, other.above):
             return "header-of-two-columns"  # `Benefits 2017` beside columns below `Pension benefits`
         if at == column or not _can_mean(header, other):
             continue
-        is_spanned = header.is_whole and other.is_whole and header.above and other.above
+        is_spanned = header.above and other.above and len(header.parts) == len(other.parts)
         if not is_spanned or _is_in(header.above, other.above) or _is_in(header.text, other.text):
             return "header-of-two-columns"
     return ""

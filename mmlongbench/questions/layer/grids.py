@@ -21,7 +21,7 @@ def confirms(page: Page, label: Sequence[Word], header: Sequence[Word], value: S
         first: the left edge of the first column of values.
 
     """
-    return any(_agrees(page, grid, label, header, value, first) for grid in page.grids)
+    return any(_agrees(page, grid, label, header, value, first) for grid in page.raw.grids)
 
 
 def _agrees(

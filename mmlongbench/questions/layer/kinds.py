@@ -193,10 +193,9 @@ def _have_one_unit(rows: Sequence[Fact]) -> bool:
 
 
 def _accepted(fact: Fact) -> tuple[str, ...]:
-    """Return other forms of a value that are right: with its round brackets, and with its deviation."""
-    brackets = re.sub(r"[$€£¥\s]", "", fact.value)
-    others = (brackets if brackets.startswith("(") else "", fact.whole if fact.whole != fact.value else "")
-    return tuple(filter(None, others))
+    """Return another form of a negative value that is right: with its round brackets."""
+    plain = re.sub(r"[$€£¥\s]", "", fact.value)
+    return (plain,) if plain.startswith("(") else ()
 
 
 def _key(fact: Fact) -> str:
@@ -209,22 +208,19 @@ def is_general(name: str) -> bool:
 
 
 def _is_share(fact: Fact) -> bool:
-    return any(_SHARE.search(text) for text in (fact.whole, fact.label, fact.group, fact.header))
+    return any(_SHARE.search(text) for text in (fact.value, fact.label, fact.group, fact.header))
 
 
 def _unit(fact: Fact) -> str:
-    """Return sentences about how values are given, with a blank before each: the unit of the table, unless the value
-    has another one; and that a deviation is not asked for.
-    """
+    """Return a sentence about the unit of a table, with a blank before it; empty if the value has another one."""
     unit = fact.table.unit
     has_other = _is_share(fact) or "000" in fact.header or ("shares" in unit and not _counts_shares(fact))
-    said = f" The table gives {'values ' if unit.startswith('in ') else ''}{unit}." if unit and not has_other else ""
-    return said + (" Leave out deviations, such as those in brackets." if fact.whole != fact.value else "")
+    return f" The table gives {'values ' if unit.startswith('in ') else ''}{unit}." if unit and not has_other else ""
 
 
 def _counts_shares(fact: Fact) -> bool:
     words = set(normal(f"{fact.label} {fact.header}").split())
-    is_price = "$" in fact.whole or bool(words & {"price", "value", "average", "per", "cost"})
+    is_price = "$" in fact.value or bool(words & {"price", "value", "average", "per", "cost"})
     return not is_price and bool(words & {"shares", "number", "options", "units"})
 
 

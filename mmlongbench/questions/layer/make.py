@@ -1,6 +1,8 @@
 """Makes questions of a folder of PDFs from their layer: each document alone, then what is claimed of all of them.
 
 A context is padded with pages of other documents of the folder, so no page of another document may answer a question.
+A document may have a fifth of the questions and a kind a quarter, so that no document and no kind decides the score of
+the file. Which ones are taken is drawn by hashes of the documents and the questions.
 """
 
 from collections import Counter
@@ -8,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import read_page
@@ -18,9 +21,9 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import is_unicode, pdfs_by_name, sha256_of, shown_name
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
+from mmlongbench.likeness import is_same_wording
 from mmlongbench.questions.layer.checks import Failed, first_failed, misread, ocr_name
-from mmlongbench.questions.layer.choosing import chosen, shortlist
-from mmlongbench.questions.layer.facts import PageIndex, TableName, facts_of
+from mmlongbench.questions.layer.facts import PageIndex, facts_of, normal
 from mmlongbench.questions.layer.kinds import ABSENT, Candidate, candidates_of, is_general, stems, twin_of
 from mmlongbench.questions.layer.page import Page, layer_version, pages_of
 from mmlongbench.questions.question import Grounding, Line, Question, Reject, format_of, question_id
@@ -32,8 +35,18 @@ LAYERS = "layers"
 """The folder of the cache, below the output."""
 ABSENT_SHARE = 20
 """One of so many questions has no answer: with more, the audit of shortcuts would find that refusing all pays."""
+MOST_OF_A_PAGE = 5
+"""How many questions may need a page."""
+MOST_OF_A_KIND = 25
+"""How many questions of a kind a document may have."""
+OF_A_DOCUMENT, OF_A_KIND = 5, 4
+"""A document has at most one of so many questions of a file, and a kind one of so many."""
+_SURPLUS = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")
 _LARGE = 0.2
 """A page with few words is a picture if pictures take so large a share of it."""
+
+Named: TypeAlias = tuple[str, Candidate]
+"""A document and a candidate."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +260,94 @@ def _other_texts(
     return texts | {n: f"{texts[n]} {' '.join(recognised.texts[n - 1].split())}".strip() for n in pictures}, set()
 
 
+def shortlist(sha256: str, candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[tuple[Candidate, Failed]]]:
+    """Return the candidates of a document that OCR reads, and the others with the reason. Kinds take turns, rare ones
+    first, so that a page with many cells is not used up by one kind.
+
+    A name of a row is used by one question of a document, so no answer stands in another question, and no two questions
+    have one answer.
+    """
+    draws = Draws(("choosing questions", sha256))
+    asked = Counter(normal(candidate.question) for candidate in candidates)
+    kinds: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        kinds.setdefault(candidate.kind, []).append(candidate)
+    queues = [draws.order(kind, of_kind, lambda c: c.question) for kind, of_kind in kinds.items()]
+    queues.sort(key=lambda queue: (len(queue), queue[0].kind))
+    taken: list[Candidate] = []
+    left: list[tuple[Candidate, Failed]] = []
+    pages, of_kind, names, answers = Counter[int](), Counter[str](), set[str](), set[object]()
+    while any(queues):
+        for queue in queues:
+            while queue:
+                candidate = queue.pop(0)
+                own = {normal(fact.label) for fact in candidate.facts}
+                is_free = (
+                    asked[normal(candidate.question)] == 1
+                    and of_kind[candidate.kind] < MOST_OF_A_KIND
+                    and all(pages[page] < MOST_OF_A_PAGE for page in candidate.pages)
+                    and not any(f" {one} " in f" {two} " or f" {two} " in f" {one} " for one in own for two in names)
+                    and candidate.answer not in answers
+                )
+                if is_free:
+                    taken.append(candidate)
+                    pages.update(candidate.pages)
+                    of_kind[candidate.kind] += 1
+                    names |= own
+                    answers.add(candidate.answer)
+                    break
+                left.append((candidate, _SURPLUS))
+    return taken, left
+
+
+def chosen(
+    candidates: Mapping[str, Sequence[Candidate]], *, keeps_all: bool
+) -> tuple[list[Named], list[tuple[str, Candidate, Failed]], tuple[str, ...]]:
+    """Return the questions of a file, those that are left out with the reason, and notes on what could not be kept.
+
+    With fewer than five documents, or four kinds, that have questions, no choice could keep the shares: then documents,
+    or kinds, have any share, and a note says so.
+    """
+    every = [(name, candidate) for name, of_document in candidates.items() for candidate in of_document]
+    if keeps_all or not every:
+        return every, [], ()
+    documents, kinds = Counter(name for name, _ in every), Counter(candidate.kind for _, candidate in every)
+    is_free_document, is_free_kind = len(documents) < OF_A_DOCUMENT, len(kinds) < OF_A_KIND
+    notes = []
+    if is_free_document:
+        notes.append(f"only {len(documents)} documents have questions: one may have more than a fifth of them")
+    if is_free_kind:
+        notes.append(f"only {len(kinds)} kinds have questions: one may have more than a quarter of them")
+    draws = Draws(("questions of a file", *sorted(documents)))
+    turns: Counter[tuple[str, str]] = Counter()
+    order: list[tuple[int, int, int, int, str, Candidate]] = []
+    for name, candidate in draws.order("file", every, lambda each: f"{each[0]} {each[1].question}"):
+        turns[name, candidate.kind] += 1
+        order.append((turns[name, candidate.kind], kinds[candidate.kind], documents[name], len(order), name, candidate))
+    order.sort(key=lambda each: each[:4])  # documents and kinds take turns, rare ones first
+    bound = len(every)
+    while True:  # each share is one of the questions that are taken in the end
+        of_document = bound if is_free_document else bound // OF_A_DOCUMENT
+        of_kind = bound if is_free_kind else bound // OF_A_KIND
+        names, used = Counter[str](), Counter[str]()
+        taken: list[Named] = []
+        left: list[tuple[str, Candidate, Failed]] = []
+        for *_, name, candidate in order:
+            if names[name] >= of_document:
+                expected = f"at most a fifth of the questions, {of_document}; --all keeps them"
+                left.append((name, candidate, Failed("choosing", "share-of-a-document", name, expected)))
+            elif used[candidate.kind] >= of_kind:
+                expected = f"at most a quarter of the questions, {of_kind}; --all keeps them"
+                left.append((name, candidate, Failed("choosing", "share-of-a-kind", candidate.kind, expected)))
+            else:
+                taken.append((name, candidate))
+                names[name] += 1
+                used[candidate.kind] += 1
+        if len(taken) >= bound:
+            return taken, left, tuple(notes)
+        bound = len(taken)
+
+
 def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapping[str, PageIndex]) -> Failed | None:
     """Return the page of another document that has all phrases of a group; None if there is no such page."""
     for group in phrases:
@@ -258,16 +359,18 @@ def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapp
 
 
 def _with_twins(
-    taken: Sequence[tuple[str, Candidate]], works: Mapping[str, Work], others: Mapping[str, PageIndex]
-) -> tuple[list[tuple[str, Candidate]], int]:
-    """Return questions of which a drawn share is replaced by twins, at most one about a table; and how many are."""
-    asked, names, tables = list(taken), set[str](), set[TableName]()
+    taken: Sequence[Named], works: Mapping[str, Work], others: Mapping[str, PageIndex]
+) -> tuple[list[Named], int]:
+    """Return questions of which a drawn share is replaced by twins, and how many are. Two twins of a document have
+    other words, because they have one answer.
+    """
+    asked, twins, names = list(taken), list[Named](), set[str]()
     draws = Draws(("twins of questions", *sorted({works[name].sha256 for name, _ in taken})))
     wanted = max(len(asked) // ABSENT_SHARE, 1)
     for at in draws.order("twins", range(len(asked)), lambda at: f"{asked[at][0]} {asked[at][1].question}"):
         own, candidate = asked[at]
-        table = candidate.facts[-1].table
-        if len(names) == wanted or table in tables:
+        alike = (twin.question for name, twin in twins if name == own)
+        if len(twins) == wanted or any(is_same_wording(candidate.question, question) for question in alike):
             continue
 
         def is_elsewhere(name: str, own: str = own, of: Candidate = candidate) -> bool:
@@ -278,9 +381,9 @@ def _with_twins(
         free = {n for other, work in works.items() if other != own for n in work.names[is_column]} - names
         if twin := twin_of(candidate, free, others[own], works[own].in_tables, is_elsewhere):
             asked[at] = own, twin
+            twins.append((own, twin))
             names.add(twin.edit.partition(" → ")[2])
-            tables.add(table)
-    return asked, len(names)
+    return asked, len(twins)
 
 
 def _question(document: str, sha256: str, candidate: Candidate, index: PageIndex) -> Question:

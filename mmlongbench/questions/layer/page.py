@@ -87,15 +87,6 @@ class Grid(NamedTuple):
     rows: tuple[tuple[Box | None, ...], ...]
 
 
-class RawGrid(BaseModel):
-    """A grid as it is stored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    how: str
-    rows: tuple[tuple[tuple[float, float, float, float] | None, ...], ...]
-
-
 class RawPage(BaseModel):
     """What `documents.page_facts` yields for a page, and what the cache stores."""
 
@@ -115,7 +106,7 @@ class RawPage(BaseModel):
     """x0, y0, x1, y1, text, size, and whether all is bold."""
     boxes: tuple[tuple[float, float, float, float, str], ...]
     """x0, y0, x1, y1, and the class of the layout."""
-    grids: tuple[RawGrid, ...]
+    grids: tuple[Grid, ...]
     rules: tuple[tuple[float, float, float], ...]
     """x0, x1 and y of horizontal rules."""
 
@@ -159,14 +150,6 @@ class Page:
             parts.append(Box(box.x0, top, box.x1, box.y1))
         return tuple(
             sorted((part for part in parts if part.y1 - part.y0 > _LEAST_HEIGHT), key=lambda part: part[1::-1])
-        )
-
-    @cached_property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grids of tables."""
-        return tuple(
-            Grid(grid.how, tuple(tuple(Box(*cell) if cell else None for cell in row) for row in grid.rows))
-            for grid in self.raw.grids
         )
 
     @cached_property

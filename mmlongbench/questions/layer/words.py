@@ -31,10 +31,6 @@ below a header its rule may be."""
 _SIGN = re.compile(r"[$€£¥]|US\$|C\$")
 _CLOSING = re.compile(r"[%)]|\)%|%\)|bps")
 _NUMBER = re.compile(r"[($€£¥+\-–−]*\s?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?\s?\)?\s?%?\)?")
-_SPREAD = re.compile(
-    r"(?P<main>[-+−–]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?\s?%?)\s?(±\s?\d[\d.]*%?|\(\s?[±+−-]?\s?\d[\d.]*%?\s?\))"
-)
-"""Matches a number with its deviation, such as `66.4% (0.8%)` or `3.1 ± 0.2`."""
 _NIL = re.compile(r"[$(]*\s?([—–-]+|N/?A|n/?a|n\.a\.|\*+|nm|NM)\s?[)%]*")
 YEAR = re.compile(r"(19|20)\d\d")
 _DATA = re.compile(r"\$\s?\d|\d\.\d|\d\s?%|^\(?\d{1,3}(,\d{3})+\)?$")
@@ -67,26 +63,8 @@ class Piece:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number, perhaps with signs or a deviation."""
-        is_plain = any(map(str.isdigit, self.text)) and bool(_NUMBER.fullmatch(self.text))
-        return is_plain or bool(_SPREAD.fullmatch(self.text))
-
-    @property
-    def number(self) -> str:
-        """The number without its deviation."""
-        spread = _SPREAD.fullmatch(self.text)
-        return spread["main"].strip() if spread else self.text
-
-    @property
-    def number_words(self) -> tuple[Word, ...]:
-        """The words of the number without its deviation."""
-        wanted, taken = sum(map(str.isdigit, self.number)), 0
-        for count, word in enumerate(self.words, 1):
-            taken += sum(map(str.isdigit, word.text))
-            if taken >= wanted:
-                has_sign = self.words[count : count + 1] and self.words[count].text in ("%", ")", ")%")
-                return self.words[: count + 1] if has_sign else self.words[:count]
-        return self.words
+        """Whether it is a number, perhaps with signs."""
+        return any(map(str.isdigit, self.text)) and bool(_NUMBER.fullmatch(self.text))
 
     @property
     def is_year(self) -> bool:
@@ -318,7 +296,7 @@ class Row:
     words: tuple[Word, ...]
     """The words of the label."""
     group: str
-    """The line above that the row belongs to, such as `Current assets:`; empty if there is none."""
+    """The last line above without values, such as `Current assets:`; empty if there is none."""
     values: dict[int, Piece]
     """The values by the number of their column; a cell that is no number or dash is not here."""
     section: int
@@ -340,7 +318,7 @@ class WordTable:
     """The header of each column, for each block of header lines."""
     _blocks: list[list[TextLine]] = field(default_factory=lambda: [[]])
     _pending: list[TextLine] = field(default_factory=list)
-    _groups: list[tuple[float, str]] = field(default_factory=list)
+    _group: str = ""
     _has_text_rows: bool = False
     _is_after_text: bool = False
     _bad: set[int] = field(default_factory=set)
@@ -399,16 +377,11 @@ class WordTable:
             before = above.pop()
             words, text = [*before.pieces[0].words, *words], f"{before.text} {text}"
             left = min(left, before.box.x0)
-        for line in above:
-            self._groups = [(x, name) for x, name in self._groups if x < line.box.x0 - _INDENT]
-            self._groups.append((line.box.x0, line.text))
         if above:
             last = above[-1]
+            self._group = last.text
             if not (last.text.endswith(":") or left > last.box.x0 + _INDENT or last.text.isupper()):
                 unsure = "line-above-without-values"
-        self._groups = [
-            (x, name) for x, name in self._groups if x < left - _INDENT or (name.endswith(":") and x <= left + 1)
-        ]
         values: dict[int, Piece] = {}
         for column, (x0, x1) in enumerate(self.columns):
             inside = [piece for piece in others if piece.is_value and piece.box.x0 < x1 and piece.box.x1 > x0]
@@ -416,8 +389,7 @@ class WordTable:
                 values[column] = inside[0]
             elif inside:
                 unsure = "two-values-in-a-cell"
-        group = self._groups[-1][1].rstrip(":").strip() if self._groups else ""
-        return Row(clean_label(text), tuple(words), group, values, len(self._blocks) - 1, unsure)
+        return Row(clean_label(text), tuple(words), self._group, values, len(self._blocks) - 1, unsure)
 
 
 def read_table(page: Page, box: Box) -> WordTable | str:

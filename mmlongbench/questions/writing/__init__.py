@@ -1,1 +1,1 @@
-"""Questions that models write about documents, and the checks that every question passes; begin with `stages.py`."""
+"""Questions that models write about documents, and the checks that every one passes; begin with `funnel.py`."""

@@ -43,7 +43,7 @@ from mmlongbench.questions.writing.lines import (
     passed,
 )
 from mmlongbench.questions.writing.pages import confirm, layer_pages, looked_at, unconfirmed
-from mmlongbench.questions.writing.quotas import TOLD, balanced, quotas, slots, without_told
+from mmlongbench.questions.writing.quotas import balanced, quotas, slots, without_told
 
 S = TypeVar("S", Slot, Candidate)
 STAGES = "stages"  # the folder of the files between stages
@@ -196,9 +196,6 @@ CHECKS: Sequence[Check] = (
 AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
 """The checks that a question goes through again if the last of them revised its evidence."""
 DRAFT_PASSES = 0.97  # the share of drafts that have the form; our choice
-OF_DRAFTS = ("invalid-reply", "refusal", "no-verified-question")  # why a slot gets no draft
-REASONS = frozenset((*OF_DRAFTS, TOLD, *(reason for check in CHECKS for reason in check.reasons)))
-"""Every reason of a stage; people have their own (see `mmlongbench.questions.reviewing`)."""
 PENDING = "call-failed"  # the reason of a question whose call got no reply
 
 

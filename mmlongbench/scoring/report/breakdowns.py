@@ -64,7 +64,14 @@ def depth_grids(scores: Scores) -> list[Grid]:
                 cells[model, MIDDLE_LESS_ENDS, ALL] = lost.without_draws()
     for (dataset, metric, profile, model, at, length), found in estimates(lines, [*by, "length"]).items():
         grids[dataset, metric, profile][model, Row(f"{at:g}"), length_name(length)] = found
-    return [_depth_grid(scores, *key, cells | _lost_by_length(cells)) for key, cells in sorted(grids.items())]
+    made = []
+    for (dataset, metric, profile), cells in sorted(grids.items()):
+        cells |= _lost_by_length(cells)
+        there = {row for _, row, _ in cells}
+        last = {MIDDLE_LESS_ENDS} & there
+        rows = sorted(there - last, key=lambda row: float(row.name))
+        made.append(Grid(dataset, (*rows, *last), _columns(scores, cells), cells, metric, profile))
+    return made
 
 
 def _lost_by_length(cells: Shown) -> Shown:
@@ -95,13 +102,6 @@ def _parts(depths: Iterable[float]) -> tuple[list[float], list[float]]:
     return middle if len(ordered) > 2 else [], ordered[:: max(1, len(ordered) - 1)]
 
 
-def _depth_grid(scores: Scores, dataset: str, metric: str, profile: str, cells: Shown) -> Grid:
-    rows = {row for _, row, _ in cells}
-    last = {MIDDLE_LESS_ENDS} & rows
-    ordered = sorted(rows - last, key=lambda row: float(row.name))
-    return Grid(dataset, (*ordered, *last), _columns(scores, cells), cells, metric, profile)
-
-
 def facet_grids(scores: Scores) -> list[Grid]:
     """Return a grid for each facet, metric and profile; for each facet, the datasets' own metrics come first.
 
@@ -122,14 +122,14 @@ def facet_grids(scores: Scores) -> list[Grid]:
             grids[facet, metric, profile][model, row, length_name(length)] = found
     own = scores.default_metrics
     ordered = sorted(grids, key=lambda key: (key[0], key[1] not in own, key[1], profile_order(key[2])))
-    return [_facet_grid(scores, *key, grids[key]) for key in ordered]
-
-
-def _facet_grid(scores: Scores, facet: str, metric: str, profile: str, cells: Shown) -> Grid:
-    is_several = len({row.of for _, row, _ in cells} - {EVERY}) > 1
-    kept = {key: found for key, found in cells.items() if is_several or key[1].of != EVERY}
-    rows = sorted({row for _, row, _ in kept}, key=lambda row: (row.of != EVERY, row.of, natural(row.name)))
-    return Grid(facet, tuple(rows), _columns(scores, kept), kept, metric, profile, ranks_of(kept))
+    made = []
+    for key in ordered:
+        facet, metric, profile = key
+        is_several = len({row.of for _, row, _ in grids[key]} - {EVERY}) > 1
+        cells = {at: found for at, found in grids[key].items() if is_several or at[1].of != EVERY}
+        rows = sorted({row for _, row, _ in cells}, key=lambda row: (row.of != EVERY, row.of, natural(row.name)))
+        made.append(Grid(facet, tuple(rows), _columns(scores, cells), cells, metric, profile, ranks_of(cells)))
+    return made
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:

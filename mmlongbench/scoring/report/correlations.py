@@ -1,4 +1,4 @@
-"""Measures whether models that do well on one dataset do well on another: Spearman's ρ over models, at each length.
+"""Whether models that do well on one dataset do well on another: Spearman's ρ over models, at each length.
 
 Each dataset, each category and the overall mean are compared with all others; the paper shows this for 128K. Datasets
 that count as one in the averages count as one here. A model is left out of a pair if one of its two scores is N/A or
@@ -7,7 +7,7 @@ missing.
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -74,12 +74,7 @@ class Matrix:
     def summary(self) -> dict[str, Any]:
         """Return the correlations as JSON values."""
         pairs = [
-            {
-                "of": list(of),
-                "rho": found.rho,
-                "models": found.models,
-                **({"reason": found.reason} if found.reason else {}),
-            }
+            {"of": list(of), **{name: value for name, value in asdict(found).items() if value or name != "reason"}}
             for of, found in self.pairs.items()
         ]
         others = {name: found for name in self.categories if (found := self.with_others(name)) and name != self.overall}

@@ -29,7 +29,6 @@ class Counts:
     """The numbers of examples behind a mean."""
 
     examples: int = 0
-    """The number of all examples."""
     absent: int = 0
     """The examples without a prediction; they count as 0 in the mean."""
     failed: int = 0
@@ -169,9 +168,8 @@ class Grid:
     cells: Mapping[tuple[str, Row, str], Estimate]
     """The numbers by model, row and column; a number that is missing here was not computed."""
     metric: str = ""
-    """The metric, if all rows share one."""
     profile: str = ""
-    """The profile, if all rows share one."""
+    """The metric and the profile, if all rows share one."""
     ranks: Mapping[tuple[str, Row, str], float] = field(default_factory=dict)
     """The ranks by model, row and column, if models are ranked; 1 is the best, and equal models share the mean of their
     ranks."""

@@ -23,7 +23,6 @@ from mmlongbench.scoring.scores import (
     SHOWN_PROFILES,
     UNKNOWN,
     Sampled,
-    ScoreLine,
     best_score,
     majority_score,
     mean_score,
@@ -212,6 +211,14 @@ def read(folder: Path, profile: str = "") -> Scores:
     lines, details, of_samples, sample_notes = _combined(lines, details, kept)
     locks = lines.loc[lines["lock"] != "", ["model", "lock"]].drop_duplicates().sort_values(["model", "lock"])
     lines, shared_notes = _shared(lines)
+    examples = outside.drop_duplicates(["metric", "failure", "file", "id", "depth", "permutation"])
+    notes = [
+        f"{metric}: {len(rows):,} examples are left out of every mean of this metric: {why}"
+        for (metric, why), rows in grouped(examples, ["metric", "failure"]).items()
+    ]
+    if different.without:
+        models = ", ".join(f"{model} {count:,}" for model, count in different.without.items())
+        notes.append(f"scores without digests, which may be of other examples than the scores beside them: {models}")
     return Scores(
         lines=lines,
         clusters=clusters,
@@ -227,7 +234,7 @@ def read(folder: Path, profile: str = "") -> Scores:
         reasoning=reasoning,
         differing=different,
         locks={str(model): tuple(some) for model, some in locks.groupby("model", observed=True)["lock"]},
-        notes=[*_outside_notes(outside), *_without_digest(different), *sample_notes, *shared_notes],
+        notes=[*notes, *sample_notes, *shared_notes],
     )
 
 
@@ -271,7 +278,16 @@ def _read_lines(
     lines = _Columns(_TEXTS, _NUMBERS)
     groups, details = _Columns(("facet", "group"), ("line",)), _Columns(("name",), ("line", "value"))
     kept: dict[int, Score] = {}
-    for number, (source, line) in enumerate(_valid_lines(folder)):
+    files = sorted(folder.glob("*.jsonl")) or [folder]
+    every = ((file.name, line) for file in files for line in read_scores(file))
+    for number, (source, line) in enumerate(every):
+        is_score = line.score is not None and 0 <= line.score <= (line.status == "scored")
+        is_allowed = line.score is None if line.status in ("failed", "skipped", "outside") else is_score
+        if not is_allowed or not math.isfinite(line.depth or 0.0):
+            raise ReleaseError(
+                f"{source}: {line.model}, {line.metric}, {line.file}, id {line.id!r}: status {line.status!r} with "
+                f"score {line.score} at depth {line.depth}; expected a score {_BOUNDS[line.status]}; score it again"
+            )
         failure = line.failure if line.status == "outside" else ""
         if line.status == "failed":
             failure = " ".join(line.failure.split())[:_LONGEST] or "no reason is given"
@@ -299,21 +315,6 @@ def _read_lines(
     frame = lines.frame()
     whole = {"length": np.int64, "sample": np.int64, "is_own": np.bool_, "is_stale": np.bool_}
     return frame.astype(whole), groups.frame().astype({"line": int}), details.frame().astype({"line": int}), kept
-
-
-def _valid_lines(folder: Path) -> Iterator[tuple[str, ScoreLine]]:
-    """Yield (scores file, line); refuse a score that the status does not allow, and a depth without bounds."""
-    for file in sorted(folder.glob("*.jsonl")) or [folder]:
-        for line in read_scores(file):
-            is_score = line.score is not None and 0 <= line.score <= (line.status == "scored")
-            is_allowed = line.score is None if line.status in ("failed", "skipped", "outside") else is_score
-            if not is_allowed or not math.isfinite(line.depth or 0.0):
-                raise ReleaseError(
-                    f"{file.name}: {line.model}, {line.metric}, {line.file}, id {line.id!r}: status {line.status!r} "
-                    f"with score {line.score} at depth {line.depth}; expected a score {_BOUNDS[line.status]}; score it "
-                    "again"
-                )
-            yield file.name, line
 
 
 def _files(lines: pd.DataFrame) -> pd.DataFrame:
@@ -441,13 +442,6 @@ def _differing(lines: pd.DataFrame) -> Differing:
     )
 
 
-def _without_digest(differing: Differing) -> list[str]:
-    if not differing.without:
-        return []
-    models = ", ".join(f"{model} {count:,}" for model, count in differing.without.items())
-    return [f"scores without digests, which may be of other examples than the scores beside them: {models}"]
-
-
 def _placed(line: "pd.Series[Any]") -> str:
     if line["depth"] > -math.inf:
         return f" at depth {line['depth']}"
@@ -544,12 +538,3 @@ def _shared(lines: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             )
         notes.append(f"{first['file']}, {label}: {asked}; here are the {common:,} they share")
     return lines[is_shared], sorted(notes)
-
-
-def _outside_notes(lines: pd.DataFrame) -> list[str]:
-    """Return sentences about the examples to which a metric does not apply."""
-    examples = lines.drop_duplicates(["metric", "failure", "file", "id", "depth", "permutation"])
-    return [
-        f"{metric}: {len(rows):,} examples are left out of every mean of this metric: {why}"
-        for (metric, why), rows in grouped(examples, ["metric", "failure"]).items()
-    ]

@@ -78,12 +78,12 @@ class Report:
         """Return the report as JSON values."""
         return {
             "lines": self.lines,
-            "models": list(self.models),
-            "metrics": list(self.metrics),
-            "datasets": list(self.datasets),
+            "models": self.models,
+            "metrics": self.metrics,
+            "datasets": self.datasets,
             "profiles": [asdict(each) for each in self.provenance],
-            "reasoning": {model: dict(counts) for model, counts in self.reasoning.items()},
-            "releases": {model: list(locks) for model, locks in self.locks.items()},
+            "reasoning": self.reasoning,
+            "releases": self.locks,
             "different_examples": asdict(self.differing),
             "resamples": RESAMPLES,
             "level": LEVEL,
@@ -97,7 +97,7 @@ class Report:
             "correlations": self.correlations.summary(),
             "missing": [each.summary() for each in self.missing],
             "failures": [{**series._asdict(), "reason": why, "times": times} for series, why, times in self.failures],
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
 
 

@@ -155,10 +155,6 @@ def read_answers(
 ) -> Answers:
     """Read predictions and scores. Predictions of a model without scores are scored, in a process of its own, by the
     metrics that need no judge; these scores are kept in the cache.
-
-    Raises:
-        MMLongBenchError: predictions or scores cannot be read, or nothing of a model fits an example.
-
     """
     read, sources, problems = dict[str, Predictions](), dict[str, Path](), Problems()
     for path in predictions:
@@ -227,9 +223,6 @@ def _unfit(
         scores: the scores of all models by example.
         unfit: what is known to fit none, by model; more is added.
 
-    Raises:
-        ScoringError: nothing of a model fits.
-
     """
     fits, notes = Counter[str](), list[str]()
     for file in viewed.files:
@@ -296,12 +289,7 @@ def _score_folder(viewed: Viewed, name: str, path: Path) -> Path:
 
 
 def score_file(release: Path, name: str, predictions: Path, folder: Path, tasks: TaskFiles) -> None:
-    """Score predictions of a model in a process of its own.
-
-    Raises:
-        MMLongBenchError: they cannot be scored.
-
-    """
+    """Score predictions of a model in a process of its own."""
     from mmlongbench.scoring.score_model import score_paths
     from mmlongbench.task.metric import Settings
 

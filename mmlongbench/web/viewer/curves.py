@@ -20,12 +20,7 @@ _MAX_FIGURES = 600
 
 
 def curves_of(files: Sequence[Path]) -> str:
-    """Return the curves of files of scores as JSON, as `view_report.html` reads it.
-
-    Raises:
-        ReleaseError: the scores cannot be read, or contradict each other.
-
-    """
+    """Return the curves of files of scores as JSON, as `view_report.html` reads it."""
     with tempfile.TemporaryDirectory() as folder:
         for number, file in enumerate(files):
             (Path(folder) / f"{number:05}-{file.name}"[-200:]).symlink_to(file.absolute())

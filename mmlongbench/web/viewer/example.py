@@ -4,16 +4,14 @@ A page gets it as JSON values: an outline of all blocks, which is small, and the
 loaded when they are reached.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
 from typing import NamedTuple
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.release.example_cost import ImageSizes, Model
-from mmlongbench.release.items import Item
 from mmlongbench.release.release import Example
 from mmlongbench.release.shown_example import (
     NO_ITEMS,
@@ -27,8 +25,7 @@ from mmlongbench.release.shown_example import (
 from mmlongbench.task.rows import Record
 from mmlongbench.web.show_page import look
 from mmlongbench.web.viewer.index import IndexRow, Units
-from mmlongbench.web.viewer.pictures import fitted
-from mmlongbench.web.viewer.viewed import Viewed, ViewedFile, example_of
+from mmlongbench.web.viewer.viewed import Viewed, ViewedFile, example_of, fitted
 from tokenization import TokenizationError
 
 CHUNK = 20
@@ -117,42 +114,21 @@ class OpenExample:
         return frozenset(placed.key for placed in self.blocks if placed.is_context)
 
 
-class _Sizes(Mapping[str, tuple[int, int]]):
-    """The sizes of images; an image that is missing or broken has a size of one pixel."""
-
-    def __init__(self, root: Path) -> None:
-        self._known = ImageSizes(root)
-        self.missing: set[str] = set()
-
-    def __getitem__(self, path: str) -> tuple[int, int]:
-        if path not in self.missing:
-            try:
-                return self._known[path]
-            except (ReleaseError, OSError, ValueError):
-                self.missing.add(path)
-        return 1, 1
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-
 def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record, units: Units) -> OpenExample:
-    """Open an example.
-
-    Raises:
-        MMLongBenchError: the builder cannot read the record.
-
-    """
+    """Open an example."""
     example = example_of(viewed, file, dict(record), f"{file.name}, {row.id}")
     with calling("builder", file.builder_name, "a method that reads records", about=row.id):
         needles = list(file.builder.needles(example.record) or ())
         question = file.builder.question(example.record)
-    sizes, note = _Sizes(file.images), units.note
+    known, sizes, missing, note = ImageSizes(file.images), dict[str, tuple[int, int]](), set[str](), units.note
+    for path in example.prompt.images:
+        try:
+            sizes[path] = known[path]
+        except (ReleaseError, OSError, ValueError):
+            missing.add(path)
+            sizes[path] = 1, 1
     try:
-        shown = described(example, _items(units, row), needles, sizes, file.rule)
+        shown = described(example, units.items or None, needles, sizes, file.rule)
     except ReleaseError as error:  # the items are not those of the prompt
         note = f"{error}; see `mmlongbench verify`"
         shown = described(example, None, needles, sizes, file.rule)
@@ -167,28 +143,7 @@ def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record
         for number, placed in enumerate(blocks)
         for first in range(0, max(1, len(placed.block.pieces)), _PIECES)
     ]
-    return OpenExample(row, example, shown, blocks, frozenset(sizes.missing), is_estimated, rows)
-
-
-def _items(units: Units, row: IndexRow) -> list[Item] | None:
-    """Return the items of an example as the release has them; None if it has none."""
-    if units.is_counted_here or not units.id:
-        return None
-    return [
-        Item(
-            id=row.id,
-            placement=row.placement,
-            position=units.position[number],
-            unit=id,
-            role=units.names[units.role[number]],
-            inside=units.inside.get(number),
-            image=units.image[number],
-            start=units.start[number],
-            text_tokens=units.text[number],
-            image_tokens=units.pictures[number],
-        )
-        for number, id in enumerate(units.id)
-    ]
+    return OpenExample(row, example, shown, blocks, frozenset(missing), is_estimated, rows)
 
 
 def _placed(shown: ShownExample) -> list[PlacedBlock]:
@@ -207,8 +162,8 @@ def _placed(shown: ShownExample) -> list[PlacedBlock]:
 
 def _estimated(shown: ShownExample, units: Units, example: Example) -> list[PlacedBlock]:
     """Return the blocks of an example without items; the tokens before a block are a sum."""
-    texts: Sequence[int] = units.text
-    if not units.is_counted_here or len(texts) != len(shown.blocks):  # by their shares of the characters
+    texts = units.texts
+    if len(texts) != len(shown.blocks):  # by their shares of the characters
         sizes = [
             sum(len(piece.text) for piece in block.pieces if isinstance(piece, ShownText)) for block in shown.blocks
         ]
@@ -284,9 +239,6 @@ def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_who
         images: the number of each image in the index of the file.
         is_whole: whether texts are given whole, because the page cannot ask for them later.
 
-    Raises:
-        ReleaseError: there is no such chunk.
-
     """
     if not 0 <= number < max(1, opened.chunks):
         raise ReleaseError(f"there is no chunk {number}")
@@ -328,12 +280,7 @@ def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_who
 
 
 def whole_text(opened: OpenExample, block: int, piece: int) -> dict[str, object]:
-    """Return a whole text.
-
-    Raises:
-        ReleaseError: there is no such text.
-
-    """
+    """Return a whole text."""
     pieces = opened.blocks[block].block.pieces if block < len(opened.blocks) else ()
     found = pieces[piece] if piece < len(pieces) else None
     if not isinstance(found, ShownText):

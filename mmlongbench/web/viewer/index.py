@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter, ValidationError
@@ -91,26 +91,13 @@ class IndexRow:
         return "" if self.placement is None else f"{self.kind or 'placement'} {self.placement:g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
-    """The units of one example in columns, because an example may have many thousands."""
+class Units(NamedTuple):
+    """The units of one example."""
 
-    names: Sequence[str] = ()
-    """The different roles."""
-    role: Sequence[int] = ()
-    """The role of each unit, as a place in `names`."""
-    id: Sequence[str] = ()
-    inside: Mapping[int, str] = field(default_factory=dict)
-    """The ids of the needles in a unit, by the number of the unit."""
-    image: Sequence[str | None] = ()
-    position: Sequence[int] = ()
-    start: Sequence[int] = ()
-    text: Sequence[int] = ()
-    """The text tokens of each unit, or of each block of the prompt where there are no items."""
-    pictures: Sequence[int] = ()
-    """The image tokens of each unit."""
-    is_counted_here: bool = False
-    """Whether only the texts of blocks were counted, because there are no items."""
+    items: Sequence[Item] = ()
+    """What the release says about them; empty for files of other origin, and if the items cannot be read."""
+    texts: Sequence[int] = ()
+    """Without items, the text tokens of each block of the prompt."""
     note: str = ""
     """Why there are no items, if that is a fault."""
 
@@ -134,7 +121,7 @@ class IndexHead:
     """The records that cannot be read."""
 
 
-_ROW, _UNITS, _HEAD = TypeAdapter(IndexRow), TypeAdapter(Units), TypeAdapter(IndexHead)
+_ROW, _HEAD = TypeAdapter(IndexRow), TypeAdapter(IndexHead)
 
 
 class Index:
@@ -147,12 +134,7 @@ class Index:
         self._guard = threading.Lock()
 
     def rows(self, number: int) -> Sequence[IndexRow]:
-        """Return the rows of a public file.
-
-        Raises:
-            ReleaseError: the index is gone.
-
-        """
+        """Return the rows of a public file."""
         return self._file(number)[1]
 
     def images(self, number: int) -> list[str]:
@@ -166,12 +148,7 @@ class Index:
         return known[0] if known else self._head(number)
 
     def record(self, number: int, row: IndexRow) -> Record:
-        """Read the record of an example.
-
-        Raises:
-            ReleaseError: the file has changed, or the record cannot be read.
-
-        """
+        """Read the record of an example."""
         file = self._viewed.files[number]
         if row.fault:
             raise ReleaseError(f"{file.name}, example {row.number}: {row.fault}")
@@ -193,8 +170,8 @@ class Index:
             return Units()
         path = self._stems[number].with_suffix(".units")
         try:
-            return _UNITS.validate_json(_piece(path, row.units_at, row.units_size))
-        except ValidationError as error:
+            return Units(*json.loads(zlib.decompress(_piece(path, row.units_at, row.units_size))))
+        except (ValueError, TypeError, zlib.error) as error:
             raise _damaged(path, error) from error
 
     def _file(self, number: int) -> tuple[IndexHead, Sequence[IndexRow]]:
@@ -251,9 +228,6 @@ def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: 
         tasks: the task files that were given to open it.
         progress: shows the bar.
 
-    Raises:
-        ReleaseError: a file cannot be read.
-
     """
     stems = [_stem(viewed, file) for file in viewed.files]
     (cache_folder() / "index").mkdir(parents=True, exist_ok=True)
@@ -269,12 +243,7 @@ def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: 
 
 
 def index_file(release: Path, image_folder: Path | None, tasks: TaskFiles, name: str, stem: Path) -> None:
-    """Make the index of one public file, in a process of its own.
-
-    Raises:
-        ReleaseError: the file cannot be read.
-
-    """
+    """Make the index of one public file, in a process of its own."""
     viewed = open_viewed(release, image_folder, tasks)
     file = viewed.by_name[name]
     if not file.path.is_file() or (viewed.lock_id and leads_out(viewed.path, f"{DATA}/{file.name}")):
@@ -292,8 +261,8 @@ def index_file(release: Path, image_folder: Path | None, tasks: TaskFiles, name:
                     own = items.of(row.id, row.placement) if items else ()
                 except ReleaseError as error:
                     own, items_fault = (), str(error)
-                found = _columns(own) if own else replace(_counted(file, prompt), note=as_utf8(items_fault))
-                text = _UNITS.dump_json(found)
+                kept = (own, [], "") if own else ((), _text_tokens(file, prompt), items_fault)
+                text = zlib.compress(json.dumps(kept).encode(), 1)
                 images |= dict.fromkeys(quote(path, errors="surrogatepass") for path in prompt.images)
             row = replace(row, offset=offset, size=size, units_at=units.tell(), units_size=len(text))
             units.write(text)
@@ -359,7 +328,7 @@ def _row(
     return row, example.prompt
 
 
-def _counted(file: ViewedFile, prompt: Prompt) -> Units:
+def _text_tokens(file: ViewedFile, prompt: Prompt) -> list[int]:
     """Return the text tokens of each block of a prompt; where no tokenizer is open, four characters are a token."""
     if prompt.outline is None:
         blocks: Sequence[Sequence[Part]] = [(part,) for turn in prompt.turns for part in turn.parts]
@@ -367,27 +336,12 @@ def _counted(file: ViewedFile, prompt: Prompt) -> Units:
         before = [prompt.outline.before] if prompt.outline.before else []
         blocks = [*before, *prompt.outline.units, prompt.outline.after]
     if file.text:
-        return Units(text=[file.text.count(Prompt.of(block).text) for block in blocks], is_counted_here=True)
+        return [file.text.count(Prompt.of(block).text) for block in blocks]
     texts = [[part for part in block if not isinstance(part, Image)] for block in blocks]
-    return Units(text=[sum(-(-len(part) // 4) for part in block) for block in texts], is_counted_here=True)
+    return [sum(-(-len(part) // 4) for part in block) for block in texts]
 
 
 def _shortened(text: str) -> str:
     """Return a text in one line, cut if it is long."""
     line = " ".join(as_utf8(text[: 4 * _MAX_TEXT]).split())
     return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 1]}…"
-
-
-def _columns(items: Sequence[Item]) -> Units:
-    names = list(dict.fromkeys(item["role"] for item in items))
-    return Units(
-        names=names,
-        role=[names.index(item["role"]) for item in items],
-        id=[item["unit"] for item in items],
-        inside={number: inside for number, item in enumerate(items) if (inside := item.get("inside"))},
-        image=[item["image"] for item in items],
-        position=[item["position"] for item in items],
-        start=[item["start"] for item in items],
-        text=[item["text_tokens"] for item in items],
-        pictures=[item["image_tokens"] for item in items],
-    )

@@ -187,12 +187,7 @@ def _reject_lines(site: Site) -> Iterator[tuple[str, str, dict[str, object]]]:
 
 
 def dataset_page(site: Site, number: int) -> Iterator[str]:
-    """Yield the page of a dataset: a table of its examples, which a script fills, filters and sorts.
-
-    Raises:
-        ReleaseError: there is no such dataset.
-
-    """
+    """Yield the page of a dataset: a table of its examples, which a script fills, filters and sorts."""
     names = site.viewed.datasets
     if number >= len(names):
         raise ReleaseError(f"there is no dataset {number}")
@@ -209,12 +204,7 @@ def dataset_page(site: Site, number: int) -> Iterator[str]:
 
 
 def rows_data(site: Site, file: int) -> list[object]:
-    """Return the rows of a public file in the table of its dataset.
-
-    Raises:
-        ReleaseError: there is no such file.
-
-    """
+    """Return the rows of a public file in the table of its dataset."""
     viewed = site.file(file)
     rows: list[object] = []
     for row in site.index.rows(file):
@@ -244,10 +234,6 @@ def rows_data(site: Site, file: int) -> list[object]:
 def example_page(site: Site, file: int, number: int) -> Iterator[str]:
     """Yield the page of an example: its question and answer, its tokens to scale, its prompt as a list, and what models
     said. An example that cannot be read has a page that says why.
-
-    Raises:
-        ReleaseError: there is no such row.
-
     """
     viewed = site.file(file)
     row = site.row(viewed, number)
@@ -309,18 +295,13 @@ def _places(site: Site, file: ViewedFile, row: IndexRow) -> tuple[Places, Places
 
 
 def outline_data(site: Site, file: int, number: int) -> dict[str, object]:
-    """Return the outline of an example, in which units that a shorter context lacks are marked.
-
-    Raises:
-        MMLongBenchError: the example cannot be read; also in the functions below.
-
-    """
+    """Return the outline of an example, in which units that a shorter context lacks are marked."""
     opened = site.open(site.file(file), number)
     shorter, keys = site.shorter(site.file(file), opened.row), None
     if shorter:
         try:
-            ids = site.index.units(shorter[0].number, shorter[1]).id
-            keys = frozenset(ids) if ids else site.read(*shorter).keys
+            items = site.index.units(shorter[0].number, shorter[1]).items
+            keys = frozenset(item["unit"] for item in items) if items else site.read(*shorter).keys
         except MMLongBenchError:
             keys = None
     return outline(opened, keys)
@@ -354,12 +335,7 @@ def message_data(site: Site, file: int, number: int) -> list[object]:
 
 
 def report_page(site: Site) -> Iterator[str]:
-    """Yield the page of the score report: curves over lengths and depths, in which each point leads to its examples.
-
-    Raises:
-        MMLongBenchError: no scores were given, or they contradict each other.
-
-    """
+    """Yield the page of the score report: curves over lengths and depths, in which each point leads to its examples."""
     if not site.answers.score_paths:
         raise ReleaseError("there are no scores: start the viewer with --predictions or --scores")
     curves = curves_of_scores(site.answers.score_paths)
@@ -395,12 +371,7 @@ def curves_of_scores(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def computed(files: Sequence[Path]) -> str:
-    """Compute curves; called in a process of its own, because the import alone takes 100 MB.
-
-    Raises:
-        ReleaseError: the scores cannot be read, or contradict each other.
-
-    """
+    """Compute curves; called in a process of its own, because the import alone takes 100 MB."""
     from mmlongbench.web.viewer.curves import curves_of
 
     return curves_of(files)
@@ -434,12 +405,7 @@ def _target(site: Site, figure: Mapping[str, Any], point: Mapping[str, str], mod
 
 
 def review_page(site: Site) -> Iterator[str]:
-    """Yield the list of what is reviewed.
-
-    Raises:
-        ReleaseError: nothing is reviewed.
-
-    """
+    """Yield the list of what is reviewed."""
     if site.review is None:
         raise ReleaseError("nothing is under review: start the viewer with --suspects or --review")
     rows = [
@@ -458,12 +424,7 @@ def review_page(site: Site) -> Iterator[str]:
 
 
 def subject_page(site: Site, number: int) -> Iterator[str]:
-    """Yield the page of something that is reviewed, which counts from 0: its pages beside the claimed answer.
-
-    Raises:
-        ReleaseError: there is no such subject.
-
-    """
+    """Yield the page of something that is reviewed, which counts from 0: its pages beside the claimed answer."""
     count = len(site.review.subjects) if site.review else 0
     if site.review is None or not 0 <= number < count:
         raise ReleaseError(f"there is nothing to review with the number {number + 1}")

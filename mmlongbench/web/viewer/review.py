@@ -80,9 +80,6 @@ def open_review(suspects: Path | None, questions: Path | None) -> Review | None:
         suspects: the output of `mmlongbench doctor --json`.
         questions: a folder that `mmlongbench questions` made.
 
-    Raises:
-        MMLongBenchError: something cannot be read.
-
     """
     if questions:
         return Review(_questions(questions), "questions")

@@ -55,23 +55,13 @@ class Site:
         return self.limit is not None
 
     def file(self, number: int) -> ViewedFile:
-        """Return a public file by its number.
-
-        Raises:
-            ReleaseError: there is no such file.
-
-        """
+        """Return a public file by its number."""
         if number >= len(self.viewed.files):
             raise ReleaseError(f"there is no file {number}")
         return self.viewed.files[number]
 
     def row(self, file: ViewedFile, row: int) -> IndexRow:
-        """Return a row of a public file, which counts from 0.
-
-        Raises:
-            ReleaseError: there is no such row.
-
-        """
+        """Return a row of a public file, which counts from 0."""
         rows = self.index.rows(file.number)
         if not 0 <= row < len(rows):
             raise ReleaseError(f"{file.name}: there is no example {row + 1}")
@@ -82,12 +72,7 @@ class Site:
         return f"example-{file.number}-{row + 1}.html" if self.limit is None or row < self.limit else ""
 
     def open(self, file: ViewedFile, row: int) -> OpenExample:
-        """Open an example, or return it if it is open; one is opened at a time, which bounds memory.
-
-        Raises:
-            MMLongBenchError: it cannot be read.
-
-        """
+        """Open an example, or return it if it is open; one is opened at a time, which bounds memory."""
         key = (file.number, row)
         with self._guard:
             if key not in self._open:
@@ -98,12 +83,7 @@ class Site:
             return self._open[key]
 
     def read(self, file: ViewedFile, row: IndexRow) -> OpenExample:
-        """Read an example from the disk.
-
-        Raises:
-            MMLongBenchError: it cannot be read.
-
-        """
+        """Read an example from the disk."""
         record, units = self.index.record(file.number, row), self.index.units(file.number, row)
         return open_example(self.viewed, file, row, record, units)
 
@@ -140,12 +120,7 @@ def open_site(
     suspects: Path | None = None,
     review: Path | None = None,
 ) -> Site:
-    """Open everything that pages are made of; what is new is indexed first.
-
-    Raises:
-        MMLongBenchError: something that was given cannot be read.
-
-    """
+    """Open everything that pages are made of; what is new is indexed first."""
     viewed = open_viewed(release, images, tasks)
     index = open_index(viewed, images, tasks, progress)
     answers = read_answers(viewed, index, predictions, scores, tasks, progress)
@@ -160,12 +135,7 @@ def open_site(
 
 
 def compared(release: Path, other: Path) -> ReleaseDifference:
-    """Compare two releases in a process of its own, because reading Parquet takes memory that a server keeps.
-
-    Raises:
-        ReleaseError: one of them is no release.
-
-    """
+    """Compare two releases in a process of its own, because reading Parquet takes memory that a server keeps."""
     return diff(release, other, Progress(False))
 
 

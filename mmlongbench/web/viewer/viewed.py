@@ -1,17 +1,20 @@
-"""What is viewed: a release of this engine, or public files that others made; its records as examples.
+"""What is viewed: a release of this engine, or public files that others made; its records as examples, and its images.
 
 Tokenizers are opened only for files of other origin, because the items of a release say what its units cost. What the
 viewer keeps is in the user's cache folder, never in a release.
 """
 
 import json
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from mmlongbench.documents.pixels import thumbnail, unreadable
 from mmlongbench.errors import DraftError, ReleaseError
+from mmlongbench.io.files import read_regular, write_whole
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import package_sha256
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
@@ -150,10 +153,6 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
         images: the folder of the images; by default `mmlb_image/` beside `mmlb_data/`, unless it is a link.
         tasks: the task files that the release was built with.
 
-    Raises:
-        ReleaseError: nothing can be viewed there.
-        PluginError: a builder that the lock names is not installed, or is broken.
-
     """
     is_locked = (path / LOCK).is_file()
     if is_locked:
@@ -205,13 +204,7 @@ def _own_images(folder: Path) -> Path:
 
 
 def example_of(viewed: Viewed, file: ViewedFile, record: Record, where: str) -> Example:
-    """Return the example of a record, whoever wrote it: what the record does not say is left out, not refused.
-
-    Raises:
-        PluginError: the builder cannot read the record.
-        DraftError: the builder refuses the record.
-
-    """
+    """Return the example of a record, whoever wrote it: what the record does not say is left out, not refused."""
     tokens = record.get("tokens")
     stated = dict(tokens) if isinstance(tokens, dict) else {}
     reserve = stated.get("reserve")
@@ -248,3 +241,78 @@ def as_text(value: object) -> str:
     ('528', '["red", 2]')
     """
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+SIDE = 256
+"""The longer side of a small copy, in pixels."""
+LARGE_SIDE = 1400
+"""The longer side of a copy that can be read, as the files of a site have them."""
+_MAX_PIXELS = 36_000_000
+"""The most pixels of a picture that is decoded."""
+_MAX_BYTES = 64 * 1024 * 1024
+"""The most bytes of a file that is decoded or sent."""
+_KINDS = {
+    b"\xff\xd8\xff": "image/jpeg",
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_AT_ONCE = threading.Semaphore(2)
+"""At most two pictures are decoded at a time, which bounds memory."""
+
+
+def image_file(root: Path, path: str) -> Path:
+    """Return the file of an image."""
+    pure, file = PurePosixPath(path), root / path
+    try:
+        is_inside = not pure.is_absolute() and ".." not in pure.parts and file.resolve().is_relative_to(root.resolve())
+        is_there = is_inside and file.is_file()
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise ReleaseError(f"image {path!r:.120}: is missing") from error
+    if not is_there:
+        why = "is missing" if is_inside else "the path leaves the folder of images"
+        raise ReleaseError(f"image {path!r:.120}: {why}")
+    return file
+
+
+def small_copy(root: Path, path: str, side: int = SIDE) -> bytes:
+    """Return a small copy of an image as JPEG; it is made once and kept in the cache."""
+    file = image_file(root, path)
+    key = key_of([file], str(side))
+    kept = cache_folder() / "images" / key[:2] / f"{key}.jpg"
+    try:
+        return read_regular(kept, _MAX_BYTES)
+    except (OSError, ValueError):
+        with _AT_ONCE:
+            try:
+                data = thumbnail(read_regular(file, _MAX_BYTES), side, _MAX_PIXELS)
+            except unreadable() as error:
+                raise ReleaseError(f"image {file.name!r:.120}: cannot be shown: {str(error)[:120]}") from error
+        write_whole(kept, [data])
+        return data
+
+
+def whole_file(root: Path, path: str) -> tuple[Path, str]:
+    """Return the file and the media type of an image: JPEG, PNG, GIF or WebP by its first bytes."""
+    file = image_file(root, path)
+    with file.open("rb") as opened:
+        head = opened.read(16)
+    kind = next((kind for start, kind in _KINDS.items() if head.startswith(start)), "")
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        kind = "image/webp"
+    if not kind:
+        raise ReleaseError(f"image {path!r:.120}: no JPEG, PNG, GIF or WebP by its first bytes")
+    if file.stat().st_size > _MAX_BYTES:
+        raise ReleaseError(f"image {path!r:.120}: more than {_MAX_BYTES:,} bytes")
+    return file, kind
+
+
+def fitted(size: tuple[int, int], side: int = SIDE) -> tuple[int, int]:
+    """Return the size of an image that is made to fit a square.
+
+    >>> fitted((1224, 1584)), fitted((100, 50))
+    ((198, 256), (100, 50))
+    """
+    width, height = size
+    scale = min(1.0, side / max(width, height, 1))
+    return max(1, round(width * scale)), max(1, round(height * scale))
