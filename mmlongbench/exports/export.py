@@ -217,7 +217,7 @@ def _check_examples(release: Release, cells: Sequence[Cell]) -> None:
                     f"{locked.bytes:,}; see `mmlongbench verify`"
                 )
     if is_empty:
-        raise ReleaseError(f"{release.path.name}: no example is chosen")
+        raise ReleaseError(f"{release.path.name}: no example is chosen; choose other datasets or lengths")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.likeness import BITS, GRAM, SAME
 from mmlongbench.manifest.mix import Measure, MixSpec
 from mmlongbench.mixes.choosing import Candidate, Chosen, Offer, choose, offer_of
-from mmlongbench.mixes.overlaps import KINDS, Comparison, Evaluation, Overlap
+from mmlongbench.mixes.overlaps import KINDS, Comparison, Evaluation, Overlap, Sides
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import Cell
@@ -69,19 +69,6 @@ class CellTaken(_Part):
     length: str
     examples: int
     tokens: int
-
-
-class Sides(_Part):
-    """How many different things were compared."""
-
-    documents: int
-    questions: int
-    pictures: int
-    """Pictures, each compared by its bytes and by its looks."""
-    passages: int
-    """Texts of at least nine words."""
-    blank_pictures: int
-    """Pictures of one colour, which were not compared."""
 
 
 class Compared(_Part):
@@ -275,10 +262,9 @@ def _refuse(overlaps: Sequence[Overlap], examples: int) -> None:
 def _proof(comparison: Comparison, left_out: Sequence[Overlap]) -> Disjoint:
     by_kind = Counter(each.kind for each in left_out)
     return Disjoint(
-        shows=Sides(**asdict(comparison.compared)),
+        shows=comparison.compared,
         evaluations=tuple(
-            Compared(release=each.name, lock=each.lock, shows=Sides(**asdict(each.compared)))
-            for each in comparison.evaluations
+            Compared(release=each.name, lock=each.lock, shows=each.compared) for each in comparison.evaluations
         ),
         rules=RULES,
         examples_left_out=len({_example_of(each) for each in left_out}),

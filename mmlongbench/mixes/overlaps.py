@@ -5,7 +5,6 @@ The rules of likeness are those of the shortcut audit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
@@ -120,16 +119,19 @@ def document_key(name: str) -> str:
     return key.removesuffix(ending) + " " if key.endswith(ending) else key
 
 
-@dataclass(slots=True)
-class Compared:
-    """How many different things of one side are compared."""
+class Sides(BaseModel):
+    """How many different things of one side were compared."""
 
-    documents: int = 0
-    questions: int = 0
-    pictures: int = 0
-    passages: int = 0
-    blank_pictures: int = 0
-    """Pictures of one colour, such as empty pages: they show nothing, so they are not compared."""
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    documents: int
+    """Names of documents."""
+    questions: int
+    pictures: int
+    """Pictures, each compared by its bytes and by its looks."""
+    passages: int
+    """Texts of at least nine words."""
+    blank_pictures: int
+    """Pictures of one colour, such as empty pages: they show nothing, so they were not compared."""
 
 
 class Evaluation:
@@ -164,8 +166,13 @@ class Evaluation:
             else:
                 self._index.add(look)
                 self._looks.setdefault(look.digest, []).append(path)
-        questions, passages = len(self._asked), len(self._passages)
-        self.compared = Compared(len(self._documents), questions, len(self._looks), passages, blank)
+        self.compared = Sides(
+            documents=len(self._documents),
+            questions=len(self._asked),
+            pictures=len(self._looks),
+            passages=len(self._passages),
+            blank_pictures=blank,
+        )
 
     def _add(self, dataset: str, shown: Shown) -> None:
         key, asked = (dataset, shown.asked.id), shown.asked
@@ -224,10 +231,15 @@ class Comparison:
         self._blank: set[str] = set()
 
     @property
-    def compared(self) -> Compared:
+    def compared(self) -> Sides:
         """Return how many different things of the examples were compared."""
-        pictures = len(self._likes) - len(self._blank)
-        return Compared(len(self._names), len(self._questions), pictures, len(self._passages), len(self._blank))
+        return Sides(
+            documents=len(self._names),
+            questions=len(self._questions),
+            pictures=len(self._likes) - len(self._blank),
+            passages=len(self._passages),
+            blank_pictures=len(self._blank),
+        )
 
     def overlaps(self, example: Example, placement: float | None) -> list[Overlap]:
         """Return what an example shares with the evaluation releases: the first thing of each kind and release.

@@ -82,13 +82,13 @@ def write_card(
         keep_trailing_newline=True,
     )
     templates.filters |= {"md": md, "n": "{:,}".format}
-    has_canary, total = any(table.canary for table in tables.examples), rights.images + rights.texts
+    total = rights.images + rights.texts
     verdicts, ours = Counter(each.verdict for each in facts.shortcuts or ()), Counter(each.state for each in practices)
     body = templates.get_template("card.md").render(
         facts=facts,
         tables=tables,
         rights=rights,
-        columns={name: content for name, content in COLUMNS.items() if has_canary or name != "canary"},
+        columns={name: content for name, content in COLUMNS.items() if facts.lock.canary or name != "canary"},
         image_columns=IMAGE_COLUMNS if tables.image_files else {},
         files=[(table, sum(sizes[path] for path in table.paths)) for table in tables.examples],
         examples=shown,

@@ -280,7 +280,7 @@ def practices(facts: Facts) -> list[Practice]:
         "no shortcut": facts.shortcuts is not None and not facts.leaks,
         "fills": all(table.fills for table in tables),
         "canary": bool(facts.canary),
-        "canary in records": bool(facts.lock.canary) and all(table.canary for table in tables),
+        "canary in records": bool(facts.lock.canary),
         "counted again": audit is not None and not any(line.problems for line in audit),
         "limitations": bool(facts.about.limitations) or audit is not None,
         "licences": not rights.without_licence,

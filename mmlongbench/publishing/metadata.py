@@ -60,7 +60,7 @@ def write_croissant(out: Path, facts: Facts, named_files: Sequence[NamedFile]) -
             place = {"fileSet": {"@id": f"tables/{table.dataset}/{table.split}"}}
             distribution.append(_file_set(place["fileSet"]["@id"], f"The {what}.", table.paths))
         name = f"{table.dataset}/{table.split}"
-        texts = (*TEXTS, *(("canary",) if table.canary else ()))
+        texts = (*TEXTS, *(("canary",) if facts.lock.canary else ()))
         fields = [
             *(_field(name, each, "sc:Text", place) for each in texts),
             *(_field(name, each, "sc:Text", place, isArray=True, arrayShape="-1") for each in LISTS),

@@ -69,8 +69,6 @@ class Table:
     dataset: str
     length: int
     """In tokens."""
-    canary: bool = False
-    """Whether it has the column `canary`."""
     paths: list[str] = field(default_factory=list)
     """The paths of its files below the folder of the publication; one, unless some are of an earlier publication."""
     rows: int = 0
@@ -120,7 +118,7 @@ def write_tables(
     new_images: list[tuple[str, list[str]]] = []
     with progress.bar("publish: tables", 2 * len(cells)) as advance:
         for length, dataset in sorted(cells, key=lambda cell: cell[0]):
-            before, table = len(tables.shown), Table(dataset, length, bool(release.lock.canary))
+            before, table = len(tables.shown), Table(dataset, length)
             _write_examples(release, table, out, cleared, tables, after)
             if table.rows:
                 tables.examples.append(table)
@@ -152,7 +150,7 @@ def _write_examples(
     release: Release, table: Table, out: Path, cleared: Cleared, tables: Tables, after: Path | None
 ) -> None:
     """Write the examples of a dataset at a length, and note the images that no table has yet."""
-    schema, known = example_schema(canary=table.canary), set[str]()
+    schema, known = example_schema(canary=bool(release.lock.canary)), set[str]()
     folder = f"{PUBLISHED_EXAMPLES}/{table.dataset}"
     if after:
         earlier = (
@@ -219,7 +217,7 @@ def _rows(
             "image_tokens": example.tokens.image,
             "reserve": example.reserve,
             "metric": metric,
-            **({"canary": example.record.get("canary", "")} if table.canary else {}),
+            **({"canary": example.record.get("canary", "")} if release.lock.canary else {}),
         }
         yield example, images, row
 
