@@ -26,7 +26,7 @@ from mmlongbench.models.calls import Call
 from mmlongbench.models.client import Backoff, Failed, ModelClient
 from mmlongbench.models.prediction_lines import PredictionLine, predictions_file, read_lines, write_predictions
 from mmlongbench.models.receipts import NO_USAGE, Calibration, Cost, Costs, Paid, Receipts, calibrate, receipts
-from mmlongbench.models.replies import REFUSALS, SKIPS, Reply, leaves_cached_out, prompt_tokens
+from mmlongbench.models.replies import REFUSALS, SKIPS, leaves_cached_out, prompt_tokens
 from mmlongbench.models.settings import EndpointSettings, RunOptions
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.changed_contexts import contextual
@@ -430,7 +430,13 @@ class Run:
             lambda _: messages(prompt, self._urls, system),
             {"max_tokens": max_tokens, "temperature": temperature, **({"seed": sample} if temperature else {})},
             ChatAnswer,
-            _chat_answer,
+            lambda reply: ChatAnswer(
+                text=reply.words,
+                reasoning=reply.reasoning,
+                finish_reason=reply.finish_reason,
+                usage=reply.usage,
+                seconds=reply.seconds,
+            ),
             reads_cut_off=True,
             reads_refusals=True,
         )
@@ -463,13 +469,3 @@ def _counting(options: RunOptions) -> tuple[VisionRule | None, TextTokenizer | N
             f"model that counts alike, or --count-as {NO_RULE} to run without receipts"
         ) from error
     return rule, Model(rule.name, tokenizer=options.text_tokenizer).text
-
-
-def _chat_answer(reply: Reply) -> ChatAnswer:
-    return ChatAnswer(
-        text=reply.words,
-        reasoning=reply.reasoning,
-        finish_reason=reply.finish_reason,
-        usage=reply.usage,
-        seconds=reply.seconds,
-    )

@@ -188,32 +188,35 @@ def balanced(
     chosen: set[str] = set()
     for doc in sorted({candidate.doc for candidate in candidates}):
         own = [candidate for candidate in candidates if candidate.doc == doc]
-        drawn = Draws((seed, doc, "balance")).order("questions", own, lambda candidate: candidate.slot)
-        missing = Counter({quota.kind: quota.wanted for quota in quotas if quota.doc == doc})
-        on_page, kinds_on_page = Counter[int](), set[tuple[int, Kind]]()
-
-        def take(
-            candidate: Candidate, on_page: Counter[int] = on_page, taken: set[tuple[int, Kind]] = kinds_on_page
-        ) -> bool:
-            about = candidate.pages or candidate.about
-            kinds = {(page, candidate.kind) for page in about}
-            if any(on_page[page] >= MAX_A_PAGE for page in about) or kinds & taken:
-                return False
-            on_page.update(about)
-            taken |= kinds
-            chosen.add(candidate.slot)
-            return True
-
-        for candidate in drawn:
-            if missing[candidate.kind] > 0 and take(candidate):
-                missing[candidate.kind] -= 1
-        left = missing.total() - missing["unanswerable"]
-        for candidate in drawn:
-            if left > 0 and candidate.is_answerable and candidate.slot not in chosen and take(candidate):
-                left -= 1
+        wanted = Counter({quota.kind: quota.wanted for quota in quotas if quota.doc == doc})
+        chosen |= _chosen(Draws((seed, doc, "balance")).order("questions", own, lambda each: each.slot), wanted)
     ordered = sorted(candidates, key=lambda candidate: candidate.slot)
     taken = [candidate for candidate in ordered if candidate.slot in chosen]
     return taken, [candidate for candidate in ordered if candidate.slot not in chosen]
+
+
+def _chosen(drawn: Sequence[Candidate], missing: Counter[Kind]) -> set[str]:
+    """Return the slots of the questions of a document that are taken."""
+    on_page, kinds_on_page, chosen = Counter[int](), set[tuple[int, Kind]](), set[str]()
+
+    def take(candidate: Candidate) -> bool:
+        about = candidate.pages or candidate.about
+        kinds = {(page, candidate.kind) for page in about}
+        if any(on_page[page] >= MAX_A_PAGE for page in about) or kinds & kinds_on_page:
+            return False
+        on_page.update(about)
+        kinds_on_page.update(kinds)
+        chosen.add(candidate.slot)
+        return True
+
+    for candidate in drawn:
+        if missing[candidate.kind] > 0 and take(candidate):
+            missing[candidate.kind] -= 1
+    left = missing.total() - missing["unanswerable"]
+    for candidate in drawn:
+        if left > 0 and candidate.is_answerable and candidate.slot not in chosen and take(candidate):
+            left -= 1
+    return chosen
 
 
 class WordsAlone(Line):

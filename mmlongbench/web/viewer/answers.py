@@ -64,9 +64,7 @@ class Answers:
     """The predictions and scores that were given to the viewer."""
 
     models: tuple[str, ...]
-    """The names of models, in the order of the files."""
     predictions: Mapping[str, Predictions]
-    """The predictions of each model."""
     scores: Mapping[tuple[int, Key], Sequence[ShownScore]]
     """The scores of each example, by the number of the file and by what names the example."""
     score_paths: tuple[Path, ...]

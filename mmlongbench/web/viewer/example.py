@@ -50,11 +50,8 @@ class PlacedBlock(NamedTuple):
 
     block: Block
     start: int
-    """The tokens before it."""
     text: int
-    """Its text tokens."""
     image: int
-    """Its image tokens."""
     key: str
     """What names its unit at every length: the id of the unit or, without items, a hash of its content."""
 

@@ -52,13 +52,11 @@ class IndexRow:
     row: int
     """Its number in the file, from 0."""
     offset: int
-    """The byte at which its record begins."""
     size: int
-    """The bytes of its record."""
+    """The record: its first byte and its bytes."""
     units_at: int
-    """The byte at which its units begin in the file of units."""
     units_size: int
-    """The bytes of its units; 0: none are kept."""
+    """The units in their file; 0 bytes: none are kept."""
     id: str = ""
     kind: str = ""
     """The kind of its placement: `depth`, `permutation` or empty."""
@@ -71,7 +69,6 @@ class IndexRow:
     """The tokens of the prompt, as the record states them."""
     reserve: int = 0
     images: int = 0
-    """The number of its images."""
     fault: str = ""
     """Why the record cannot be read; empty if it can."""
 
@@ -107,7 +104,6 @@ class IndexHead:
     """The head of an index: what it is made of."""
 
     rows: int
-    """The number of examples."""
     is_copied: bool
     """Whether records are kept beside the index, because the public file has no record on a line of its own."""
     images: Sequence[str] = ()

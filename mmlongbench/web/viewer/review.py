@@ -40,7 +40,6 @@ class Subject:
     """Why it is here, in words."""
     question: str
     answer: str
-    """The claimed answer."""
     pages: tuple[int, ...]
     """The claimed pages, from 1."""
     proposed: tuple[int, ...] = ()
@@ -66,9 +65,7 @@ class SuspectLine(BaseModel):
     id: str
     kind: str
     evidence: str
-    """Why the row may be wrong."""
     correction: dict[str, JsonValue] = {}
-    """The values that are proposed."""
     fields: dict[str, JsonValue] = {}
     """The row of the source; empty if it could not be read, or in a file of an older version."""
 
@@ -168,7 +165,6 @@ class ShownPage:
     """A page of the document, as a context of the release shows it."""
 
     number: int
-    """Its number, from 1."""
     file: ViewedFile | None = None
     """The file of an example that shows it; None if none does."""
     image: int = -1

@@ -39,11 +39,9 @@ class Site:
     models: Sequence[Model] = ()
     """The models by whose rules the ruler can be drawn."""
     findings: Sequence[Finding] = ()
-    """The findings of `mmlongbench shortcuts --json`."""
     against: tuple[str, ReleaseDifference] | None = None
     """The name of another release, and the differences to it."""
     review: Review | None = None
-    """What is reviewed; None if nothing is."""
     limit: int | None = None
     """Of a site of files: how many examples of each file have a page. None: a server shows all."""
     _open: OrderedDict[tuple[int, int], OpenExample] = field(default_factory=OrderedDict)

@@ -71,13 +71,11 @@ class ViewedFile:
     """A public file with examples."""
 
     number: int
-    """Its number in the viewer, from 0."""
     name: str
     """Its path below `mmlb_data/`, which predictions name."""
     path: Path
     dataset: str
     length: int
-    """The length in tokens."""
     form: FileFormat
     builder: Builder[Row]
     builder_name: str
