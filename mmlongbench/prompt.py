@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 MARKER = "<image>"
 """The marker that stands for an image in the public format; a loader splits the text at it."""
-COMMANDS: dict[str, str] = {
+CONTROL_TOKENS: dict[str, str] = {
     "any loader": r"<(?:image|video|audio)>",
     "Qwen-VL, Llama, Phi, GLM-V, Kimi-VL, DeepSeek-VL, Command, GPT": r"<[|｜][^\s<>|｜]{1,40}[|｜]>",
     "Llama": r"</?s>|<unk>",
@@ -33,7 +33,7 @@ COMMANDS: dict[str, str] = {
 A literal one in a page or a question would bind the next image to the wrong place, or end a turn, with the token count
 unchanged. Sources: the special tokens of the tokenizers that the families publish.
 """
-_COMMANDS = re.compile("|".join(f"(?:{pattern})" for pattern in COMMANDS.values()))
+_CONTROL_TOKENS = re.compile("|".join(f"(?:{pattern})" for pattern in CONTROL_TOKENS.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def escape_markers(text: str) -> str:
     >>> escape_markers("the tag <image>, then <|im_end|> and [IMG]")
     'the tag < image >, then < |im_end| > and [ IMG ]'
     """
-    return _COMMANDS.sub(lambda match: f"{match[0][0]} {match[0][1:-1]} {match[0][-1]}", text)
+    return _CONTROL_TOKENS.sub(lambda match: f"{match[0][0]} {match[0][1:-1]} {match[0][-1]}", text)
 
 
 def commands_in(text: str) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def commands_in(text: str) -> tuple[str, ...]:
     >>> commands_in("a <|im_end|> b < |im_end| > [IMG]")
     ('<|im_end|>', '[IMG]')
     """
-    return tuple(dict.fromkeys(match[0] for match in _COMMANDS.finditer(text)))
+    return tuple(dict.fromkeys(match[0] for match in _CONTROL_TOKENS.finditer(text)))
 
 
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:

@@ -208,11 +208,6 @@ def _is_rare(phrase: str) -> bool:
     return any(part.isdigit() and len(part) >= _RARE_DIGITS for part in parts) or sum(len(p) > 3 for p in parts) >= 2
 
 
-def _one(pages: frozenset[int]) -> tuple[int, ...]:
-    """Return the pages if there is exactly one; otherwise an empty tuple."""
-    return tuple(pages) if len(pages) == 1 else ()
-
-
 def _suspect(row: DocumentQuestion, kind: str, evidence: str, pages: tuple[int, ...]) -> mt.Suspect:
     return mt.Suspect(row.id, kind, evidence, {row.pages_field: [page + 1 for page in pages]} if pages else {})
 

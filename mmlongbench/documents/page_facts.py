@@ -1,6 +1,6 @@
 """Says what the layer of a PDF tells about each page: its key, its text, its rows of cells, how much of it is drawn.
 
-Nothing is decided here; `mmlongbench.questions.writing.pages` has the rules.
+Nothing is decided here: what a page may be asked about is decided where questions are made.
 """
 
 import importlib.metadata
@@ -45,7 +45,7 @@ _BOLD = 1 << 4  # the bit of a span's flags that says that its font is bold
 
 @confined()
 def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield what the layer of each page has, as plain values (`questions.layer.page.PageLayer` names them)."""
+    """Yield what the layer of each page has, as plain values (`questions.layer.page.RawPage` names them)."""
     load_layout()
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):

@@ -1,1 +1,1 @@
-"""What is needed to publish a release: the rights of its assets, and takedowns."""
+"""What is needed to publish a release: rights of its assets, tables, card, Croissant, upload; and takedowns."""

@@ -254,14 +254,14 @@ def dropped_of(opened: Release, file: PublicFile, dataset: ReadDataset, gone: Wi
     any of its placements, and those about a document that is taken out.
     """
     kept = Kept()
-    for record, items in _examples(opened, file, dataset):
+    for record, items in _examples(opened, file):
         kept.read += 1
         if _shows(record, items, dataset, gone):
             kept.dropped[str(record.get("id"))] = None
     return kept
 
 
-def _examples(opened: Release, file: PublicFile, dataset: ReadDataset) -> Iterator[tuple[Record, Sequence[Item]]]:
+def _examples(opened: Release, file: PublicFile) -> Iterator[tuple[Record, Sequence[Item]]]:
     """Yield (record, items) of each example of a file; the second file of a task (`TaskSpec.bundle`) has no items."""
     items = None if file.is_bundle else ItemReader(opened.path, file.name, file.length)
     for _, record in file.form.unbundle(file.path):

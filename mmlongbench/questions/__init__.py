@@ -1,4 +1,5 @@
-"""Questions about documents: made from the layer of a PDF or by models, checked, and written as a table.
+"""Questions about documents: made from the layer of a PDF or by models, checked, reviewed, and written as a table.
 
-`question.py` has the typed lines, `table.py` the folder that holds them. `layer/` makes questions without a model.
+`question.py` has the typed lines, `table.py` the folder that holds them. `layer/` makes questions without a model,
+`writing/` with models; `reviewing/` is the sheet for people.
 """

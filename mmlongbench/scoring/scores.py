@@ -56,8 +56,8 @@ class ScoreLine(BaseModel):
     choices: Sequence[str] = ()
     """The choices that change scores within the profile, such as `rule-extracted`."""
     is_own: bool = False
-    """Whether the metric is the task's own metric (`TaskSpec.metric`). `counted_metrics` says which metric averages
-    use."""
+    """Whether the metric is the task's own metric (`TaskSpec.metric`). An average may use another (`averaged_metric`,
+    `report --metric`)."""
     averaged_metric: str = ""
     """See `TaskSpec`."""
     file: str

@@ -21,7 +21,7 @@ from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.against import Answering
 from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap
 from mmlongbench.shortcuts.difficulty import MAX_QUESTIONS, Difficulties, Difficulty, Search
-from mmlongbench.shortcuts.findings import MIN_CLUSTERS, Finding, Measured, judge
+from mmlongbench.shortcuts.findings import MIN_SUBJECTS, Finding, Measured, judge
 from mmlongbench.shortcuts.image_features import ImageFacts
 from mmlongbench.shortcuts.probes import KINDS, Kept, candidates, gold_groups, measure
 from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts, asked_questions
@@ -141,7 +141,7 @@ class _Reading:
                     counted[finding.kind] = finding.model_copy(update={"length": length})
         if lengths and not was_tried:
             self.notes.append(
-                f"{dataset}: not tried: its questions are about fewer than {MIN_CLUSTERS} subjects, or one answer"
+                f"{dataset}: not tried: its questions are about fewer than {MIN_SUBJECTS} subjects, or one answer"
             )
         self.counted += counted.values()
 

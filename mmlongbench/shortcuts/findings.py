@@ -31,7 +31,7 @@ PERMUTATIONS = 999
 """How often the null is drawn."""
 FOLDS = 5
 """Into how many parts the clusters are divided."""
-MIN_CLUSTERS = 6
+MIN_SUBJECTS = 6
 """The minimum number of clusters for a probe; with fewer, nothing can be learned from others."""
 TOLERATED = 0.05
 """The excess under which a file is clean, as a share: 5 points."""
@@ -150,7 +150,7 @@ def folds_of(clusters: Sequence[str]) -> Ints:
 
 def has_enough(clusters: Sequence[str]) -> bool:
     """Return whether there are enough clusters to learn from some and to guess in others."""
-    return len(set(clusters)) >= MIN_CLUSTERS
+    return len(set(clusters)) >= MIN_SUBJECTS
 
 
 def judge(measured: Sequence[tuple[str, str, Measured]]) -> tuple[tuple[Finding, ...], float | None]:

@@ -120,7 +120,7 @@ class Builder(ABC, Generic[RowT]):
         return ()
 
     def page_query(self, row: RowT, sources: Sources) -> PageQuery | None:
-        """Return the search for pages that `draft` uses (`sources.page_rankings`); None: no page is ranked for the row.
+        """Return the search for pages that `draft` uses (`sources.page_ranking`); None: no page is ranked for the row.
 
         The engine ranks pages before the questions are chosen, for every row, if `TaskSpec.page_rankings` says so. It
         may raise `Rejected`; `draft` must then reject the row, too.

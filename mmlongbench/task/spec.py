@@ -118,7 +118,7 @@ class TaskSpec:
     """How pages are joined to larger images, so that each of these images is a page of its document; None: they are
     not joined."""
     page_rankings: bool = False
-    """Whether the task needs pages that are ranked for each row (`Builder.page_query`, `Sources.page_rankings`)."""
+    """Whether the task needs pages that are ranked for each row (`Builder.page_query`, `Sources.page_ranking`)."""
     full_prompt: FullPrompt | None = None
     """How long the prompt with every unit may be; None: any length."""
     paper_images: tuple[float, ...] = ()

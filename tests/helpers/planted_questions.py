@@ -112,7 +112,7 @@ DEFECTS: Mapping[str, Defect] = {
     "judges contradict": Defect("table figure", ("judges-contradict",)),
     "low grades": Defect("table figure", ("low-grade",)),
 }
-"""All defects of drafts; those of edits are in `edit_of`."""
+"""All defects of drafts; those of edits are in `EDIT_DEFECTS`."""
 EDIT_DEFECTS = {
     "answered after all": "answerable-after-all",
     "two changes": "not-a-minimal-edit",
