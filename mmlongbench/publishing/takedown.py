@@ -409,7 +409,7 @@ class _Rest:
 
     def _add_kept(self, kept: Kept, file: PublicFile, dataset: ReadDataset, known: KnownAssets) -> None:
         balance = dataset.builder.spec.balance
-        for record, items in _examples(self.opened, file, dataset):
+        for record, items in _examples(self.opened, file):
             if str(record.get("id")) in kept.dropped:
                 continue
             kept.lines += 1
