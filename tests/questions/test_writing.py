@@ -367,7 +367,7 @@ def test_a_page_has_at_most_two_questions_and_the_rest_is_surplus() -> None:
     assert len(chosen) + len(surplus) == 4
 
 
-def test_a_copy_and_a_name_that_is_not_utf_8_are_left_out_by_name(tmp_path: Path) -> None:
+def test_a_copy_a_link_and_a_name_that_is_not_utf_8_are_left_out_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     for name, text in ((b"board.pdf", "The keeper of Quarl Bay is Anna Tolm."), (b"r\xe9port.pdf", "Another one.")):
@@ -375,11 +375,14 @@ def test_a_copy_and_a_name_that_is_not_utf_8_are_left_out_by_name(tmp_path: Path
             document.new_page().insert_text((72, 72), text)
             Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(document.tobytes())
     (folder / "copy of board.pdf").write_bytes((folder / "board.pdf").read_bytes())
+    (tmp_path / "elsewhere.pdf").write_bytes((folder / "board.pdf").read_bytes())
+    (folder / "link.pdf").symlink_to(tmp_path / "elsewhere.pdf")
     library = read_library(folder, None, tmp_path / "kept", 72, "", Progress(False))
     assert [*library.documents] == ["board"]
     left_out = {line.doc: (line.reason, line.detail) for line in library.left_out}
     assert left_out["copy of board"] == ("same-bytes", "the bytes of board, which is used")
     assert left_out["r\\xe9port"][0] == "name-not-unicode"
+    assert left_out["link"][0] == "path-outside-source"  # a build does not read it, either
     assert all(line.model_dump_json() for line in library.left_out)
 
 

@@ -219,11 +219,11 @@ def read_library(
 ) -> Library:
     """Read all PDFs below a folder; what was read of an unchanged file is taken from the folder `kept`.
 
-    A document is left out if its name cannot be written, if another one has its bytes, if it is too old, if it cannot
-    be read, or if it stands in a benchmark.
+    A document is left out if its name cannot be written or another one has it, if another one has its bytes, if it is a
+    link out of the folder, if it is too old, if it cannot be read, or if it stands in a benchmark.
 
     Raises:
-        SourceError: the table about the documents cannot be read, two documents have one name, or there is no PDF.
+        SourceError: the table about the documents cannot be read, or there is no PDF.
 
     """
     files = pdfs_by_name(folder)
@@ -233,8 +233,13 @@ def read_library(
     documents, left_out, first_of = dict[str, ReadDocument](), list[DocumentLine](), dict[str, str]()
     with progress.bar("documents", len(files)) as advance:
         for name, path in files.items():
-            if isinstance(path, Fault):
-                raise SourceError(path)
+            if isinstance(path, Fault):  # a link out of the folder, which a build refuses, too; or two of one name
+                detail = f"expected {path.expected}, found {path.found}; {path.todo}"
+                left_out.append(
+                    DocumentLine(doc=shown_name(name), sha256="", pages=0, reason=path.reason, detail=detail)
+                )
+                advance()
+                continue
             line = DocumentLine(doc=shown_name(name), sha256=sha256_of(path), pages=0, **told.get(name, {}))
             reason = detail = ""
             if not is_unicode(name):

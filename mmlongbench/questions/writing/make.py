@@ -18,11 +18,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.io.files import file_lock, sha256_of, write_whole
 from mmlongbench.io.progress import Progress
+from mmlongbench.likeness import missing
 from mmlongbench.models.client import Backoff, ModelClient
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions import table
@@ -97,18 +99,24 @@ def prepare(
 
     Raises:
         WritingError: the settings make no sense, or no document can be used.
+        ReleaseError: a package that a check without a model needs is not installed.
         SourceError: a table or a benchmark cannot be read.
 
     """
     if settings.published_after and not is_date(settings.published_after):
         raise WritingError(f"--published-after {settings.published_after}: expected a date such as 2024-05-31")
     settings.check()
+    if find_spec("sklearn") is None:  # `words-alone` comes after all calls: it is named before the first one
+        raise missing("scikit-learn", "questions by models")
     kept, benchmarks = out / KEPT, tuple(read_benchmark(path, out / KEPT) for path in against)
     library = read_library(documents, about, kept, settings.dpi, settings.published_after, progress, benchmarks)
     used = library.documents
     if not used:
         reasons = sorted({line.reason for line in library.left_out})
-        raise WritingError(f"{documents.name}: no document can be used ({', '.join(reasons)})")
+        first = library.left_out[0]
+        raise WritingError(
+            f"{documents.name}: no document can be used ({', '.join(reasons)}); the first is {first.doc}: {first.detail}"
+        )
     layers = pages.layer_pages(used)
     looked = pages.looked_at(library, layers, settings)
     assumed = [
