@@ -113,10 +113,8 @@ def prepare(
     used = library.documents
     if not used:
         reasons = sorted({line.reason for line in library.left_out})
-        first = library.left_out[0]
-        raise WritingError(
-            f"{documents.name}: no document can be used ({', '.join(reasons)}); the first is {first.doc}: {first.detail}"
-        )
+        first = f"{library.left_out[0].doc}: {library.left_out[0].detail}"
+        raise WritingError(f"{documents.name}: no document can be used ({', '.join(reasons)}); the first is {first}")
     layers = pages.layer_pages(used)
     looked = pages.looked_at(library, layers, settings)
     assumed = [
