@@ -69,6 +69,7 @@ class Endpoint:
         self.url = _checked(url, error)
         """The address in the form for messages, without a password."""
         self.requests = 0
+        self._counting = threading.Lock()
         """The number of requests so far."""
         self._error, self._timeout = error, timeout
         self._key = os.environ.get("OPENAI_API_KEY", "")
@@ -149,7 +150,9 @@ class Endpoint:
                         for name in called
                         if name in call.options and any(word in error.why for word in called[name])
                     )
-                left_out = (named or _OF_THE_FORM.keys() & call.options.keys()) & options.keys()
+                # a refusal may list what the endpoint knows, and so name what is left out already
+                named &= options.keys()
+                left_out = named or (_OF_THE_FORM.keys() & call.options.keys() & options.keys())
                 if not left_out:
                     raise
                 unknown |= named
@@ -163,7 +166,8 @@ class Endpoint:
         said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
         start = time.monotonic()
         with self._deadline(self._timeout) as deadline:
-            self.requests += 1
+            with self._counting:
+                self.requests += 1
             try:
                 reply = self._exchange(said)
             except RequestError as error:

@@ -80,6 +80,17 @@ def test_a_request_has_the_rubric_the_schema_the_fenced_case_and_no_randomness()
     assert usage == expected
 
 
+def test_every_part_of_a_call_is_in_its_key() -> None:
+    others: list[dict[str, Any]] = [
+        {"model": "n"},
+        {"instruction": "x"},
+        {"material": "x"},
+        {"sample": 1},
+        {"temperature": 1.0},
+    ]
+    assert len({CALL.key, *(call(**other).key for other in others)}) == 6
+
+
 def test_no_more_calls_are_under_way_than_allowed() -> None:
     calls = [call(sample=number) for number in range(24)]
     with serving(lambda request: replace(GOOD, delay=0.01)) as server, client_of(server, concurrency=3) as opened:
@@ -230,11 +241,31 @@ def test_retry_after_is_kept_and_too_long_a_one_ends_the_call() -> None:
 
     assert ask(script)[0] == GRADE
     assert at[1] - at[0] >= 0.25
+    at.clear()
+    with serving(script) as server, client_of(server) as opened:
+        assert isinstance(opened.ask(replace(CALL, attempts=1)), Failed)
+        assert opened.ask(call(sample=1)) == GRADE
+    assert at[1] - at[0] >= 0.25, "the other calls wait, too"
     found, server, _ = ask(in_turn(Said(status=429, headers={"retry-after": "3600"})))
     assert isinstance(found, Failed)
     assert "HTTP 429" in found.why
     assert found.why.endswith("asks to wait 3600 s")
     assert len(server.requests) == 1
+
+
+def test_a_refusal_that_lists_what_is_known_does_not_end_the_call() -> None:
+    """It names an option that was left out already, and not the one that it refuses."""
+
+    def script(request: Request) -> Said:
+        known = {"model", "messages", "max_tokens", "stream", "temperature", "seed"}
+        if {*request} & {"response_format", "max_completion_tokens"}:
+            return Said(f"unknown field; supported fields: {', '.join(sorted(known))}", status=400)
+        return GOOD
+
+    with serving(script) as server, client_of(server) as opened:
+        assert opened.ask(CALL) == GRADE
+        assert opened.ask(call(sample=1)) == GRADE
+        assert len(server.requests) == 5, "an option that no refusal named is sent again with the next call"
 
 
 def test_an_endpoint_that_is_down_is_named_with_what_to_do(tmp_path: Path) -> None:
