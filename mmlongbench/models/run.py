@@ -223,6 +223,8 @@ class Run:
                 self.without_context += 1
                 continue
             name, cost = example.dataset, None
+            for path in prompt.images:
+                self._size(path)  # an image that cannot be read is found before the first call, also without a rule
             if self._rule:
                 if name not in self._costs:
                     count_text = self.release.dataset(name).counter.text.count

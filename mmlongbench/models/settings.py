@@ -115,7 +115,8 @@ class RunOptions:
             value = getattr(self, option)
             if (type(value) is not int or value < 1) and (value is not None or option in needed):
                 raise ReleaseError(f"{option} {value!r:.80}: expected a whole number, at least 1")
-        if not isinstance(self.temperature, int | float) or not 0 <= self.temperature < math.inf:
+        heat = self.temperature
+        if isinstance(heat, bool) or not isinstance(heat, int | float) or not 0 <= heat < math.inf:
             raise ReleaseError(f"temperature {self.temperature!r:.80}: expected a number, at least 0")
         if self.samples > 1 and not self.temperature:
             raise ReleaseError(f"{self.samples} samples: all answers would be alike; give a temperature above 0")

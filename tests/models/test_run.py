@@ -1,6 +1,7 @@
 """Runs over real HTTP: what is sent and written, what is repeated, what receipts find, and the word of each fault."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
@@ -300,6 +301,7 @@ def test_a_redirect_is_not_followed_so_the_key_stays_where_it_was_given(
         ({"samples": 0}, "", "samples 0: expected a whole number"),
         ({"max_tokens": -5}, "", "max_tokens -5: expected a whole number"),
         ({"temperature": float("nan")}, "", "temperature nan: expected a number"),
+        ({"temperature": True}, "", "temperature True: expected a number"),
         ({"system": "\udc80"}, "", "system '.udc80': has characters that UTF-8 cannot encode"),
         ({"context": None}, "", "context None: expected a text"),
     ],
@@ -317,6 +319,17 @@ def test_a_file_url_reaches_a_server_on_this_machine(finished: Path, tmp_path: P
     urls = [part["image_url"]["url"] for part in parts_of(requests[0]) if part["type"] == "image_url"]
     assert urls
     assert all(url.startswith(f"file://{finished}/mmlb_image/") for url in urls)
+
+
+def test_an_image_that_cannot_be_read_is_named_before_the_first_call(finished: Path, tmp_path: Path) -> None:
+    release = shutil.copytree(finished, tmp_path / "release")
+    for image in (release / "mmlb_image").rglob("*.jpg"):
+        image.write_bytes(b"bad")
+    with serving(always(Said("x"))) as server:
+        endpoint = mm.EndpointSettings(server.url)
+        with pytest.raises(mm.ReleaseError, match="cannot be read"):
+            mm.run(release, endpoint, replace(NO_RULE, images="file-url"), out=tmp_path / "m.jsonl", lengths="2K")
+        assert server.requests == []
 
 
 def test_answers_are_asked_again_only_on_request_and_what_failed_always(finished: Path, tmp_path: Path) -> None:
