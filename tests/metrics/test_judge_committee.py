@@ -16,6 +16,7 @@ from model_server import QUICK, ModelServer, Request, Said, Script, good, in_tur
 from PIL import Image
 
 from mmlongbench.metrics.judge import Committee
+from mmlongbench.metrics.judge import committee as committee_module
 from mmlongbench.metrics.judge.committee import PageTexts, excerpt_of
 from mmlongbench.metrics.smudge.metric import Library
 from mmlongbench.metrics.smudge.reading import Reading
@@ -262,12 +263,19 @@ def test_judges_who_would_see_nothing_are_not_asked(documents: Path) -> None:
         assert opened.score(asked(page_text_list=None, doc_name="broken")).failure.startswith(NOTHING)
 
 
-def test_texts_of_documents_are_read_once(documents: Path) -> None:
+def test_texts_of_documents_are_kept_within_a_bound_and_read_once(
+    documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = PageTexts(documents)
     assert [text.strip() for text in texts.of("rose")] == [f"printed roses of page {number}" for number in range(4)]
     assert texts.of("rose") is texts.of("rose")
     assert texts.of("rose.pdf") == texts.of("rose")
     assert texts.of("broken") == texts.of("../rose") == texts.of("none") == PageTexts(None).of("rose") == ()
+    monkeypatch.setattr(committee_module, "MAX_KEPT", 1)
+    before = texts.of("rose")
+    texts.of("none")
+    assert texts.of("rose") == before
+    assert texts.of("rose") is not before
 
 
 def test_a_committee_and_smudge_may_read_a_pdf_at_once(documents: Path) -> None:

@@ -12,8 +12,10 @@ was wrong with them.
 
 import statistics
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,8 +42,8 @@ MAX_TOKENS = 4096
 """The token limit of a grade, including a model's reasoning before it."""
 MAX_PAGES = 20
 """The maximum number of pages with the answer that a judge sees; the first of them are shown."""
-_MAX_KEPT = 16
-"""How many documents' texts are kept in memory."""
+MAX_KEPT = 64 * 1024 * 1024
+"""How many characters of documents are kept in memory; the current document is always kept."""
 _NOTHING = (
     "neither the text nor a picture of a page that holds the answer is there: give the PDFs with --documents, or the "
     "pages with --images; or ask with the reference, --profile ours"
@@ -191,7 +193,7 @@ class PageTexts:
         """Keep the folder; a document is read when its text is needed."""
         self._folder = folder
         self._guard = threading.Lock()
-        self._kept = lru_cache(_MAX_KEPT)(self._read)
+        self._kept = OrderedDict[str, tuple[str, ...]]()
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the text of each page; empty for a document that is missing or cannot be read within limits.
@@ -202,7 +204,12 @@ class PageTexts:
 
         """
         with self._guard:
-            return self._kept(name)
+            if name not in self._kept:
+                self._kept[name] = self._read(name)
+            self._kept.move_to_end(name)
+            while len(self._kept) > 1 and sum(map(len, chain.from_iterable(self._kept.values()))) > MAX_KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[name]
 
     def _read(self, name: str) -> tuple[str, ...]:
         path = self._files.get(name)
