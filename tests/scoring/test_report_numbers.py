@@ -265,6 +265,12 @@ def test_scores_that_cannot_be_reported_are_refused_by_their_place_and_the_next_
     assert [fact for fact in facts if fact not in said] == []
 
 
+def test_a_release_is_not_taken_for_scores(tmp_path: Path) -> None:
+    (tmp_path / "build.lock.json").write_text("{}")
+    (tmp_path / "rejects.jsonl").write_text("")
+    assert "is a release; give the folder of scores" in refused(tmp_path)
+
+
 def test_a_folder_without_scores_and_a_line_of_two_files_are_refused(tmp_path: Path) -> None:
     assert "`mmlongbench score` writes them" in refused(tmp_path)
     write(tmp_path, [line(1, 1.0, depth=0.2), line(2, 1.0, depth=0.2)])

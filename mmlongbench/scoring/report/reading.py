@@ -18,6 +18,7 @@ import pandas as pd
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.manifest.plugins import metric_type
+from mmlongbench.release.layout import LOCK
 from mmlongbench.scoring.scores import (
     CONTEXT,
     SHOWN_PROFILES,
@@ -278,6 +279,8 @@ def _read_lines(
     lines = _Columns(_TEXTS, _NUMBERS)
     groups, details = _Columns(("facet", "group"), ("line",)), _Columns(("name",), ("line", "value"))
     kept: dict[int, Score] = {}
+    if (folder / LOCK).is_file():
+        raise ReleaseError(f"{folder}: is a release; give the folder of scores that `mmlongbench score` wrote")
     files = sorted(folder.glob("*.jsonl")) or [folder]
     every = ((file.name, line) for file in files for line in read_scores(file))
     for number, (source, line) in enumerate(every):
