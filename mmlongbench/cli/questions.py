@@ -1,5 +1,6 @@
 """The command `questions`: questions about PDFs, written by models or read from text layers, and their review."""
 
+import csv
 import json
 import shlex
 import sys
@@ -365,10 +366,18 @@ def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json
     """Merge the filled SHEETS of annotators into QUESTIONS/reviewed: a table, and errata with who and why.
 
     The first two annotators of a question are compared; where they differ, a later sheet decides. Without one, the
-    question stands in third.csv.
+    question stands in third.csv: copy it, fill the copy, and give it with all other sheets. Questions without a final
+    decision stay in the table, but for those that were held.
     """
-    from mmlongbench.questions.reviewing.merging import merge, read_folder, write_review
+    from mmlongbench.questions.reviewing.merging import REVIEWED, merge, read_folder, write_review
 
+    sheet = questions / REVIEWED / "third.csv"
+    if sheet.is_file():  # it is written anew
+        with sheet.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            is_filled = any((row.get("decision") or "").strip() for row in csv.DictReader(file))
+        if is_filled or sheet.resolve() in [given.resolve() for given in sheets]:
+            said = "would be written anew, and the decisions in it lost"
+            raise click.UsageError(f"{sheet}: {said}; move it out of the folder, and give it there")
     merged = merge(read_folder(questions), sheets, share)
     reviewed = write_review(questions, merged, share)
     if as_json:
@@ -391,6 +400,8 @@ def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json
         say(f"{len(third):,} need a third annotator: {reviewed}/third.csv")
     if more := merged.needing("more"):
         say(f"{len(more):,} need more decisions")
+    if undecided := sum(not settled.question.notes.get("flags") for settled in (*merged.needing("third"), *more)):
+        say(f"{undecided:,} of these stay in the table as they are")
     for fault in merged.faults[:_FAULTS]:
         say(f"not used: {fault}")
     if len(merged.faults) > _FAULTS:

@@ -110,6 +110,23 @@ def test_a_third_annotator_decides(folder: Path) -> None:
     assert merged.agreement.matrix == ((0, 0, 1), (0, 0, 0), (0, 0, 0))
 
 
+def test_a_sheet_that_would_be_written_anew_is_refused_and_undecided_questions_are_counted(folder: Path) -> None:
+    sheets = [filled(folder, name, {0: decision}) for name, decision in {"ann": RETAIN, "ben": REMOVE}.items()]
+    told = command("questions", "import", folder, *sheets)
+    third = folder / "reviewed/third.csv"
+    assert "1 need a third annotator" in told.out
+    assert "4 of these stay in the table" in told.out
+    assert "1 need a third annotator" in command("questions", "import", folder, *sheets).out, "nothing is in it yet"
+    filled(folder, "cleo", {0: REVISE}).rename(third)
+    before = third.read_bytes()
+    for given in ([*sheets, third], sheets):
+        refused = command("questions", "import", folder, *given)
+        assert (refused.code, "third.csv: would be written anew" in refused.err) == (2, True)
+        assert third.read_bytes() == before
+    third.rename(folder.parent / "cleo.csv")
+    assert "Revise 1" in command("questions", "import", folder, *sheets, folder.parent / "cleo.csv").out
+
+
 def test_held_questions_that_nobody_decided_about_stay_out(folder: Path) -> None:
     reviewed = write_review(folder, merge(read_folder(folder), [filled(folder, "ann", {0: RETAIN})], 0.0), 0.0)
     assert question_id("ab", 3) not in [each.id for each in table.read_questions(reviewed / table.QUESTIONS)]
