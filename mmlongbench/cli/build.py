@@ -199,7 +199,8 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
         counts = data.questions
         rows = [(length, cell.examples, cell.rejected, cell.ran_dry) for length, cell in data.cells.items()]
         print_table(Table(("length", "examples", "rejected at this length", "ran out of units"), rows, name))
-        say(f"questions: {counts.read} read, {counts.kept} kept, {counts.not_sampled} not sampled")
+        others = f", {counts.not_selected} not chosen by the task" if counts.not_selected else ""
+        say(f"questions: {counts.read} read, {counts.kept} kept, {counts.not_sampled} not sampled{others}")
         for length, cell in data.cells.items():
             _show_cell(length, cell)
         for length in (length for length, cell in data.cells.items() if not cell.examples and counts.kept):
