@@ -118,7 +118,7 @@ def _answer(model: str, prediction: Prediction, scores: Sequence[ShownScore]) ->
         model=model,
         scores=[each for each in scores if each.sample == prediction.sample],
         sample=prediction.sample,
-        text=text if isinstance(text, str) else "",
+        text=(text or "(empty answer)") if isinstance(text, str) else "",
         skipped=prediction.skipped,
         reasoning=str(fields.get("reasoning") or ""),
         receipt=_receipt(fields),
