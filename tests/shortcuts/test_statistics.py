@@ -1,5 +1,6 @@
 """The learners and their nulls: what is planted is found, and what is clean is seldom accused."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -226,6 +227,20 @@ def test_a_frequent_free_answer_is_a_leak_only_above_one_in_twenty() -> None:
     assert finding.verdict == "leak"
     assert "'Not answerable', in 50 of 200" in finding.evidence
     assert judged(few, many).verdict != "leak"
+
+
+def test_one_very_long_free_answer_needs_little_memory_and_no_letter_is_lost() -> None:
+    ids = numbered(200)
+    tracemalloc.start()
+    measured = free_prior(ids, ids, [*frequent(4)[:-1], "a" * 100_000])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert measured is not None
+    assert measured.scores.sum() == 50
+    assert peak < 40_000_000  # as an array of texts, the answers alone take 80 MB
+    differ = free_prior(ids, ids, ["a" + "\0" * number for number in range(200)])
+    assert differ is not None
+    assert differ.scores.sum() == 0
 
 
 def test_documents_that_cannot_be_answered_as_a_whole_are_not_taken_for_a_frequent_answer() -> None:
