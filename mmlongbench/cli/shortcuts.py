@@ -22,7 +22,10 @@ from mmlongbench.shortcuts.audit import (
     audit_shortcuts,
     carriers,
     exclude_files,
+    leaks_left,
+    question_numbers,
     questions_to_look_at,
+    smaller_sample,
     write_exclude,
 )
 from mmlongbench.shortcuts.blind import MAX_LUCK
@@ -61,7 +64,8 @@ _SHOWN = 10
     "exclude",
     type=NEW_FILE,
     metavar="FILE",
-    help="Write the ids of the questions that carry leaks, as errata that leave them out of the next build.",
+    help="Write the questions that carry leaks most, at most a tenth of each dataset, as errata that leave them out of "
+    "the next build; and say which leaks are left without them.",
 )
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
 @html_option
@@ -110,7 +114,13 @@ def shortcuts(
     else:
         _show_findings(release, audit, show_all=show_all)
     if exclude:
-        _write_exclude(carriers(audit.leaks), opened.lock, files, is_quiet=as_json)
+        numbers = question_numbers(opened, dict.fromkeys(leak.dataset for leak in audit.leaks))
+        chosen = carriers(audit.leaks, numbers)
+        left = {}
+        if not as_json:
+            again = audit_shortcuts(opened, progress, datasets, against, (), chosen) if chosen else audit
+            left = leaks_left(audit.leaks, again.leaks)
+        _write_exclude(chosen, numbers, opened.lock, files, left, is_quiet=as_json)
     if check and audit.leaks:
         sys.exit(1)
 
@@ -178,19 +188,39 @@ def _compare(
             why = f"answered without the context by {', '.join(found.models)}: {said}"
             reasons.setdefault(found.dataset, {})[found.id] = why
         files = exclude_files(exclude, [counts.dataset for counts in audit.blind_counts])
-        _write_exclude(reasons, lock, files, is_quiet=as_json)
+        numbers = {counts.dataset: counts.questions for counts in audit.blind_counts}
+        _write_exclude(reasons, numbers, lock, files, {}, is_quiet=as_json)
 
 
 def _write_exclude(
-    reasons: Mapping[str, Mapping[str, str]], lock: Lock | None, files: Mapping[str, Path], *, is_quiet: bool
+    reasons: Mapping[str, Mapping[str, str]],
+    questions: Mapping[str, int],
+    lock: Lock | None,
+    files: Mapping[str, Path],
+    left: Mapping[str, str],
+    *,
+    is_quiet: bool,
 ) -> None:
-    """Write a file for each dataset of which questions are to be excluded, and say how it is used."""
+    """Write a file for each dataset of which questions are to be excluded, and say how it is used, and what is left."""
     for dataset, of_id in reasons.items():
         write_exclude(files[dataset], lock, dataset, of_id)
-        if not is_quiet:
-            setting = shlex.quote(f"{dataset}.errata={files[dataset]}")
-            say(f"{files[dataset]}: {number_of(len(of_id), 'question')} of {dataset}; build without them:")
-            say(f"  mmlongbench build MANIFEST --set {setting}")
+        if is_quiet:
+            continue
+        settings = [f"{dataset}.errata={files[dataset]}"]
+        size = smaller_sample(lock, dataset, len(of_id))
+        if size is not None:
+            settings.append(f"{dataset}.sample.n={size}")
+        options = " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
+        number = f"{len(of_id):,} of {number_of(questions[dataset], 'question')}"
+        say(f"{files[dataset]}: {number} of {dataset}; build without them:")
+        say(f"  mmlongbench build MANIFEST {options}")
+        if size is not None:
+            say("  without sample.n, the sample would be filled again with other questions")
+        if dataset in left:
+            say(f"  audited without them: {left[dataset]}")
+    for dataset, said in left.items():
+        if dataset not in reasons:
+            say(f"{dataset}: no question is written; {said}")
     if not reasons and not is_quiet:
         say("nothing to exclude; no file is written")
 

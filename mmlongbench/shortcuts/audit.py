@@ -2,7 +2,8 @@
 finds, to exclude them or to look at them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.against import Answering
 from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap
 from mmlongbench.shortcuts.difficulty import MAX_QUESTIONS, Difficulties, Difficulty, Search
-from mmlongbench.shortcuts.findings import MIN_SUBJECTS, Finding, Measured, judge
+from mmlongbench.shortcuts.findings import MIN_SUBJECTS, MOST_CARRIERS, Finding, Measured, judge
 from mmlongbench.shortcuts.image_features import ImageFacts
 from mmlongbench.shortcuts.probes import KINDS, Kept, candidates, gold_groups, measure
 from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts, asked_questions
@@ -55,6 +56,7 @@ def audit_shortcuts(
     datasets: Sequence[str] = (),
     against: Path | None = None,
     searches: Sequence[Search] = (Search(),),
+    without: Mapping[str, Collection[str]] | None = None,
 ) -> ShortcutAudit:
     """Try every probe on a release.
 
@@ -64,6 +66,7 @@ def audit_shortcuts(
         datasets: the names of the datasets to try; empty: all.
         against: another release, or a folder of files, with which nothing should be shared; None: not compared.
         searches: how gold is searched for, to say how difficult that is.
+        without: the ids of questions that are left out, by dataset.
 
     Raises:
         ReleaseError: there is no such dataset, or a file cannot be read.
@@ -77,7 +80,7 @@ def audit_shortcuts(
             )
     chosen = [name for name in release.datasets if name in datasets or not datasets]
     pictures = Pictures.of(release)
-    reading = _Reading(release, searches, pictures, None if against is None else Answering(pictures))
+    reading = _Reading(release, searches, pictures, None if against is None else Answering(pictures), without or {})
     with progress.bar("datasets tried", len(chosen)) as advance:
         for name in chosen:
             reading.try_dataset(name)
@@ -95,9 +98,15 @@ class _Reading:
     """Reads each dataset once, and gives each question to everything that looks at it."""
 
     def __init__(
-        self, release: Release, searches: Sequence[Search], pictures: Pictures, shared: Answering | None
+        self,
+        release: Release,
+        searches: Sequence[Search],
+        pictures: Pictures,
+        shared: Answering | None,
+        without: Mapping[str, Collection[str]],
     ) -> None:
         self._release, self._searches, self._pictures, self.shared = release, searches, pictures, shared
+        self._without = without
         self._images = ImageFacts(release.path / IMAGES)
         self._texts = PageTexts(release)
         self.measured: list[tuple[str, str, Measured]] = []
@@ -119,6 +128,8 @@ class _Reading:
             counting = (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset))
             hard = Difficulties(dataset, length, self._searches, self._texts)
             for asked in asked_questions(self._release, dataset, length):
+                if asked.id in self._without.get(dataset, ()):
+                    continue
                 file = asked.file
                 if asked.id in searched:
                     hard.add(asked)
@@ -149,13 +160,44 @@ class _Reading:
 # ---- Questions to exclude
 
 
-def carriers(leaks: Sequence[Finding]) -> dict[str, dict[str, str]]:
-    """Return the questions that carry leaks: by dataset and id, the kinds of these leaks in words."""
-    kinds: dict[str, dict[str, list[str]]] = {}
-    for leak in leaks:
-        for id in leak.carriers:
-            kinds.setdefault(leak.dataset, {}).setdefault(id, []).append(leak.kind)
-    return {name: {id: ", ".join(of_id) for id, of_id in by_id.items()} for name, by_id in kinds.items()}
+def carriers(leaks: Sequence[Finding], questions: Mapping[str, int]) -> dict[str, dict[str, str]]:
+    """Return the questions to exclude: by dataset and id, the kinds of the leaks that they carry, in words.
+
+    `questions` has the number of questions of each dataset. At most a tenth of them are excluded: first those of
+    counted leaks, then those that carry the most leaks, then those that tell most in one of them, then by id.
+    """
+    chosen: dict[str, dict[str, str]] = {}
+    for dataset in dict.fromkeys(leak.dataset for leak in leaks):
+        kinds: dict[str, list[str]] = {}
+        counted, place = set[str](), dict[str, int]()
+        for leak in (leak for leak in leaks if leak.dataset == dataset):
+            for at, id in enumerate(leak.carriers):
+                kinds.setdefault(id, []).append(leak.kind)
+                place[id] = min(at, place.get(id, at))
+            if leak.p is None:
+                counted.update(leak.carriers)
+        order = sorted(kinds, key=lambda id: (id not in counted, -len(kinds[id]), place[id], id))
+        if strongest := order[: math.floor(MOST_CARRIERS * questions[dataset])]:
+            chosen[dataset] = {id: ", ".join(kinds[id]) for id in strongest}
+    return chosen
+
+
+def leaks_left(before: Sequence[Finding], after: Sequence[Finding]) -> dict[str, str]:
+    """Return in words, by dataset, which leaks are left in a second audit, and which are new there."""
+    said = {}
+    for dataset in dict.fromkeys(leak.dataset for leak in (*before, *after)):
+        known, now = ([leak.kind for leak in leaks if leak.dataset == dataset] for leaks in (before, after))
+        left, new = [kind for kind in now if kind in known], [kind for kind in now if kind not in known]
+        names, new_names = (f" ({', '.join(kinds)})" if kinds else "" for kinds in (left, new))
+        said[dataset] = f"{len(left)} of {len(known)} leaks left{names}, {len(new) or 'none'} new{new_names}"
+    return said
+
+
+def question_numbers(release: Release, datasets: Iterable[str]) -> dict[str, int]:
+    """Return how many questions each dataset has, over all its lengths."""
+    return {
+        name: len({id for length in release.lengths(name) for id in release.ids(name, length)}) for name in datasets
+    }
 
 
 def exclude_files(path: Path, datasets: Sequence[str]) -> dict[str, Path]:
@@ -172,6 +214,18 @@ def exclude_files(path: Path, datasets: Sequence[str]) -> dict[str, Path]:
         if file.exists():
             raise ReleaseError(f"{file}: already exists, and is not overwritten; give --write-exclude another file")
     return files
+
+
+def smaller_sample(lock: Lock | None, dataset: str, excluded: int) -> int | None:
+    """Return the `sample.n` with which no other questions are drawn in place of excluded ones; None if there are no
+    others.
+    """
+    counts = lock.datasets.get(dataset) if lock else None
+    is_sampled = isinstance(counts, DatasetCounts) and counts.questions.not_sampled > 0
+    entry = next((entry for entry in lock.manifest if entry.get("name") == dataset), {}) if lock else {}
+    sample = entry.get("sample")
+    size = sample.get("n") if isinstance(sample, dict) else None
+    return max(1, size - excluded) if is_sampled and isinstance(size, int) else None
 
 
 def write_exclude(path: Path, lock: Lock | None, dataset: str, reasons: Mapping[str, str]) -> None:

@@ -45,8 +45,9 @@ _EQUAL = 1e-9
 """The difference below which two scores, in standard deviations, are equal; also the smallest standard deviation."""
 _DIGITS = 12
 """The decimals of a mean score that are kept."""
-_MOST_CARRIERS = 0.1
-"""The largest share of the questions that are named as carriers of a finding that was estimated."""
+MOST_CARRIERS = 0.1
+"""The largest share of the questions that are named as carriers of a finding that was estimated, and the largest share
+of a dataset's questions that are excluded for all its findings."""
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Verdict: TypeAlias = Literal["leak", "clean", "undecided"]
@@ -92,7 +93,8 @@ class Finding(BaseModel):
     """The ids of the questions that carry the finding, the strongest first; at most 10."""
     carriers: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     """The ids of the questions to exclude. If the share was counted: all without which nothing would be counted. If it
-    was estimated: those that tell most, so many that the others are like the null, and at most a tenth. Not written."""
+    was estimated: those that tell most, the strongest first, so many that the others are like the null, and at most a
+    tenth. Not written."""
 
     @property
     def excess(self) -> float:
@@ -217,7 +219,7 @@ def _finding(dataset: str, file: str, probe: Measured, p: float, *, is_chosen: b
     order = sorted(range(len(probe.ids)), key=lambda at: (-probe.scores[at], probe.ids[at]))
     strongest = [at for at in order if probe.scores[at] > 0]
     # The mean of the others after each of the strongest is left out; the first one that the null reaches is enough.
-    n, most = len(probe.ids), math.floor(_MOST_CARRIERS * len(probe.ids))
+    n, most = len(probe.ids), math.floor(MOST_CARRIERS * len(probe.ids))
     left = (probe.scores.sum() - np.cumsum(probe.scores[strongest[:most]])) / (n - 1 - np.arange(len(strongest[:most])))
     enough = next((number for number, mean in enumerate(left.tolist(), 1) if mean <= probe.null.mean()), most)
     return Finding(

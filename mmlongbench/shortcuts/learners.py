@@ -183,7 +183,10 @@ def free_prior(
     """
     if not has_enough(clusters):
         return None
-    numbers = np.unique([answer.casefold() for answer in answers], return_inverse=True)[1]
+    # Not np.unique: its array of texts has as many characters for each as the longest one, and drops NULs at the end.
+    folded = [answer.casefold() for answer in answers]
+    number_of = {answer: number for number, answer in enumerate(sorted(set(folded)))}
+    numbers = np.array([number_of[answer] for answer in folded], dtype=np.int64)
     forms, form_of = np.unique(formats or [""] * len(answers), return_inverse=True)
     folds, scores = folds_of(clusters), np.zeros(len(ids))
     for form in range(len(forms)):

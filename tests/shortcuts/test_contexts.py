@@ -102,6 +102,25 @@ def test_each_value_of_a_facet_has_a_row_and_an_interval_contains_its_mean(audit
         assert each.low <= each.mean <= each.high
 
 
+def test_only_examples_with_a_score_in_both_contexts_are_compared(public: Path, tmp_path: Path) -> None:
+    predictions(tmp_path / "m.jsonl", FOUR, FOURS[:80], always)
+    predictions(tmp_path / "m.none.jsonl", FOUR, FOURS[40:], first(0), "none")
+    found = row(mm.compare_contexts(public, tmp_path), "retrieval-image")
+    assert [(each.context, each.questions) for each in found.means] == [("", 40), ("none", 100)]
+    assert [(each.questions, each.mean) for each in found.differences] == [(20, 1.0)]
+
+
+def test_several_models_have_rows_of_their_own(public: Path, tmp_path: Path) -> None:
+    for model, blind in (("a/one", 0), ("two", NUMBER)):
+        path = tmp_path / f"{model.replace('/', '_')}.jsonl"
+        predictions(path, FOUR, FOURS, always, model=model)
+        predictions(path.with_suffix(".none.jsonl"), FOUR, FOURS, first(blind), "none", model)
+    audit = mm.compare_contexts(public, tmp_path)
+    assert audit.models == ("a/one", "two")
+    found = [needs(row(audit, "retrieval-image", model=name)) for name in audit.models]
+    assert found == [["needs"], ["does not need"]]
+
+
 def test_samples_are_averaged_before_contexts_are_compared(public: Path, tmp_path: Path) -> None:
     predictions(tmp_path / "m.jsonl", FOUR, FOURS, always)
     path = predictions(tmp_path / "m.none.jsonl", FOUR, FOURS, always, "none", samples=4)
@@ -130,6 +149,22 @@ def test_a_model_that_always_says_no_does_not_show_that_any_group_can_do_without
     audit = mm.compare_contexts(public, tmp_path)
     assert row(audit, "vh_single", "No").differences[0].other == 1.0
     assert {each.value: needs(each) for each in audit.rows} == {key: ["undecided"] for key in ("", "No", "Yes")}
+
+
+def test_lengths_have_rows_of_their_own_where_there_are_several(tmp_path: Path) -> None:
+    longer, folder = FOUR.replace("K8", "K16"), tmp_path / "predictions"
+    public = public_files(tmp_path, {FOUR: FOURS, longer: FOURS})
+    for name, file, right in (("8", FOUR, 120), ("16", longer, 60)):
+        predictions(folder / f"m.{name}.jsonl", file, FOURS, first(right))
+        predictions(folder / f"m.none.{name}.jsonl", file, FOURS, first(30), "none")
+    audit = mm.compare_contexts(public, folder)
+    found = {each.length: each.differences[0] for each in audit.rows}
+    assert {length: (each.mean, each.questions, each.clusters) for length, each in found.items()} == {
+        None: (0.5, 120, 120),
+        8_192: (0.75, 120, 120),
+        16_384: (0.25, 120, 120),
+    }
+    assert audit.blind_counts[0].questions == 120
 
 
 # Which files are read.

@@ -84,6 +84,13 @@ def test_answers_that_differ_in_case_punctuation_or_separators_are_the_same(
     assert is_known(CREWS, other, CREWS, one) == is_same
 
 
+def test_a_very_long_question_is_compared_too() -> None:
+    long = " ".join(f"{CREWS} That is question {number}." for number in range(40))
+    assert is_known(long, "1040", long, "7", subject="ledger")
+    assert is_known(CREWS, "1040", long, "7", subject="ledger")
+    assert not is_known(CREWS, "1040", " ".join(f"word{number}" for number in range(1_000)), "1040", subject="ledger")
+
+
 def test_words_are_the_same_with_thirteen_in_a_row_or_a_resemblance_of_eighty_percent() -> None:
     long = " ".join(f"w{n}" for n in range(13))
     assert is_same_wording(f"one two three four five six {long}", f"{long} and so on to the very end of it all")

@@ -13,10 +13,11 @@ from line_task import TASK
 from tiny import command
 
 import mmlongbench as mm
-from mmlongbench.shortcuts.audit import exclude_files
-from mmlongbench.shortcuts.findings import PERMUTATIONS, Measured
+from mmlongbench.io.progress import Progress
+from mmlongbench.shortcuts.audit import audit_shortcuts, carriers, exclude_files, leaks_left
+from mmlongbench.shortcuts.findings import PERMUTATIONS, Finding, Measured
 
-ROWS, USUAL = 60, 15
+ROWS, ASKED, USUAL = 70, 60, 20
 MANIFEST = """datasets:
   - {name: lines, builder: "lines.py:Lines", source: {rows: lines.jsonl}, lengths: [1K], admission_length: 1K,
      sample: {n: 60}, reserve: 16, errata: known.yaml}
@@ -25,13 +26,45 @@ KNOWN = {"line-59": {"source": "a reader", "set": {"text": "It ends with Ash"}}}
 
 
 def test_the_questions_to_exclude_are_the_fewest_that_tell_most_and_at_most_a_tenth() -> None:
-    def carriers(right: int) -> tuple[str, ...]:
+    def strongest(right: int) -> tuple[str, ...]:
         ids = tuple(f"q{number:03}" for number in range(100))
         scores, null = (np.arange(100) < right).astype(float), np.full(PERMUTATIONS, 0.05)
         return judged(Measured("kind", "measure", ids, ids, scores, null, "e", chance=0.0)).carriers
 
-    assert carriers(9) == ("q000", "q001", "q002", "q003", "q004")  # 4 of 95 are under 5 %
-    assert carriers(40) == tuple(f"q{number:03}" for number in range(10))
+    assert strongest(9) == ("q000", "q001", "q002", "q003", "q004")  # 4 of 95 are under 5 %
+    assert strongest(40) == tuple(f"q{number:03}" for number in range(10))
+
+
+def leak(kind: str, *ids: str, dataset: str = "a", is_counted: bool = False) -> Finding:
+    """A leak that these questions carry, the strongest first."""
+    scores, null = np.ones(10), np.zeros(PERMUTATIONS)
+    found = judged(Measured(kind, "measure", tuple(map(str, range(10))), ("c",) * 10, scores, null, "e", chance=0.0))
+    return found.model_copy(update={"dataset": dataset, "carriers": ids, "p": None if is_counted else found.p})
+
+
+def test_at_most_a_tenth_of_a_dataset_is_excluded_for_all_leaks_together() -> None:
+    leaks = [
+        leak("one", "x1", "x2", "both", "x3"),
+        leak("two", "y1", "both", "y2"),
+        leak("twice", "w1", "w2", is_counted=True),
+        leak("three", "z1", "z2", dataset="b"),
+        leak("four", "v1", dataset="small"),
+    ]
+    chosen = carriers(leaks, {"a": 59, "b": 200, "small": 9})
+    assert chosen == {
+        "a": {"w1": "twice", "w2": "twice", "both": "one, two", "x1": "one", "y1": "two"},
+        "b": {"z1": "three", "z2": "three"},
+    }
+    assert [*carriers(leaks, {"a": 19, "b": 9, "small": 9})["a"]] == ["w1"]
+
+
+def test_leaks_that_are_left_and_new_ones_are_named() -> None:
+    before = [leak("one"), leak("two"), leak("three", dataset="b")]
+    assert leaks_left(before, [leak("two"), leak("four"), leak("one", dataset="c")]) == {
+        "a": "1 of 2 leaks left (two), 1 new (four)",
+        "b": "0 of 1 leaks left, none new",
+        "c": "0 of 0 leaks left, 1 new (one)",
+    }
 
 
 def test_a_release_built_without_them_tells_less_and_keeps_its_errata(tmp_path: Path) -> None:
@@ -53,12 +86,23 @@ def test_a_release_built_without_them_tells_less_and_keeps_its_errata(tmp_path: 
     assert {id: erratum for id, erratum in errata.items() if "drop" not in erratum} == KNOWN
     dropped = {id: erratum["source"] for id, erratum in errata.items() if "drop" in erratum}
     assert any("answer from priors" in source for source in dropped.values())
-    assert f"exclude.yaml: {len(dropped)} questions of lines; build without them:" in ran.out
-    given = shlex.split(ran.out.splitlines()[-1])[3:]
-    assert given == ["--set", f"lines.errata={tmp_path / 'exclude.yaml'}"]
+    assert len(dropped) <= ASKED // 10
+    said, build_line, sample, left = ran.out.splitlines()[-4:]
+    assert said.endswith(f"exclude.yaml: {len(dropped)} of {ASKED} questions of lines; build without them:")
+    given, size = shlex.split(build_line)[3:], ASKED - len(dropped)
+    errata_option = f"lines.errata={tmp_path / 'exclude.yaml'}"
+    assert given == ["--set", errata_option, "--set", f"lines.sample.n={size}"]
+    assert "without sample.n, the sample would be filled again" in sample
+    releases = [mm.open_release(tmp_path / "release", tasks=tmp_path / "lines.py")]
+    without = audit_shortcuts(releases[0], Progress(), without={"lines": {*dropped}})
+    assert max(finding.questions for finding in without.findings) == size
+    kinds = sorted(finding.kind for finding in without.leaks)
+    assert all(kind in left for kind in kinds)
+    assert left.startswith(f"  audited without them: {len(kinds)} of ")
     assert command(*build, "--out", tmp_path / "again", *given).code == 0
-    again = mm.open_release(tmp_path / "again", tasks=tmp_path / "lines.py")
-    assert not {example.id for example in again.examples("lines", "1K")} & {*dropped}
+    releases.append(mm.open_release(tmp_path / "again", tasks=tmp_path / "lines.py"))
+    before_ids, ids = ({*release.ids("lines", 1024)} for release in releases)
+    assert ids == before_ids - {*dropped}
     found = [mm.find_shortcuts(tmp_path / name, tasks=tmp_path / "lines.py").findings for name in ("release", "again")]
     before, after = (next(each.found for each in findings if "priors" in each.kind) for findings in found)
     assert after < before - 0.05
@@ -89,7 +133,7 @@ def test_questions_that_are_listed_as_blind_are_excluded_and_binary_ones_never(t
     ran = command("shortcuts", public, "--predictions", answers, "--write-exclude", out / "e.yaml")
     assert ran.code == 0, ran.err
     assert [path.name for path in out.iterdir()] == ["e.retrieval-image.yaml"]
-    assert "e.retrieval-image.yaml: 5 questions of retrieval-image; build without them:" in ran.out
+    assert "e.retrieval-image.yaml: 5 of 60 questions of retrieval-image; build without them:" in ran.out
     said = "mmlongbench shortcuts: answered without the context by a, b, c, d: 4 of 4 answers are right, luck 0.0039"
     written = yaml.safe_load((out / "e.retrieval-image.yaml").read_text("utf-8"))
     assert written == {f"mm-niah-{number}": {"source": said, "drop": True} for number in range(5)}

@@ -19,6 +19,8 @@ from PIL.TiffImagePlugin import IFDRational, ImageFileDirectory_v2
 import mmlongbench as mm
 from mmlongbench.corpus.retrieval.dense import ModelError, Reranker, SentenceEncoder
 from mmlongbench.draws import Draws
+from mmlongbench.io.progress import Progress
+from mmlongbench.shortcuts import audit
 from mmlongbench.shortcuts.answerable import DETECTORS, measure_answerable, shown_in, shown_of
 from mmlongbench.shortcuts.counted import UNEVEN, Depths
 from mmlongbench.shortcuts.difficulty import (
@@ -34,9 +36,16 @@ from mmlongbench.shortcuts.learners import Group, find_golds
 from mmlongbench.shortcuts.probes import measure_depths
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
 from mmlongbench.shortcuts.text_features import (
+    CHAIN,
+    LABEL,
     NEIGHBOURS,
+    PART,
+    of_chain,
+    of_labels,
     of_neighbours,
+    of_parts,
     table,
+    titles_of,
     written,
 )
 from mmlongbench.task.builder import Choices
@@ -81,6 +90,27 @@ def test_titles_that_others_name_and_first_passages_of_articles_are_leaks(plante
     clean = found(of_passages(number) for number in range(60))
     assert kind in clean
     assert leaks(clean) == []
+
+
+def test_titles_in_other_titles_and_texts_are_counted_without_what_all_titles_share() -> None:
+    units = [passage("gold", "Tern Rock", "x"), passage("negative", "Tern Quay", "y"), unit("padding", "no title")]
+    assert titles_of(units) == [" rock ", " quay ", ""]
+    units = [
+        passage("gold", "Tern Rock", "Birds."),
+        passage("negative", "Tern Rock Light", "It stands on Tern Rock."),
+        passage("negative", "Mill Pond", "Water."),
+    ]
+    rows = [dict(zip(CHAIN, row, strict=True)) for row in of_chain(units, [0, 1, 2])]
+    assert list(rows[0].values()) == [1, 1, 1, 0]
+    assert rows[1]["other titles in it"] == 1
+    assert list(rows[2].values()) == [0, 0, 0, 0]
+
+
+def test_a_first_passage_is_recognised_by_its_form() -> None:
+    first = passage("gold", "Tern Rock", "Tern Rock (1821) is a rock.")
+    later = passage("negative", "Mill Pond", "of the water, much was lost.")
+    rows = [dict(zip(PART, row, strict=True)) for row in of_parts([first, later])]
+    assert [list(row.values()) for row in rows] == [[1, 1, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]]
 
 
 # Choices, and labels of exemplars.
@@ -140,6 +170,15 @@ def test_a_label_that_the_last_exemplar_tells_is_a_leak_and_a_drawn_one_is_not()
     again = [replace(first, id=f"again{number}", subject=f"t{number}") for number in range(30)]
     kinds = found([*again, *(shots(number, 1.0) for number in range(1, 10))])
     assert kinds[kind].questions == 10, "questions that share a context and a label are compared once"
+
+
+def test_labels_are_read_from_exemplars() -> None:
+    units = [unit("exemplar", f"label: {label}") for label in ("1", "11", "11")]
+    one, eleven, none = (dict(zip(LABEL, row, strict=True)) for row in of_labels(units, ["1", "11", "2"]))
+    assert (one["exemplars"], one["place of the last exemplar"]) == (1, 0)
+    assert list(eleven.values()) == [2, 0.5, 1, 0.75, 1]
+    assert none["exemplars"] == 0
+    assert of_labels([unit("exemplar", "no label here")], ["1", "2"]) == []
 
 
 # Questions that have no answer.
@@ -397,6 +436,23 @@ def test_ranks_of_gold_and_the_units_to_read_are_counted() -> None:
     assert (line.median_rank, line.found) == (3, 0), "a gold without a word of its question ranks last"
     image = asked("a", "Who?", unit("needle", image="a.jpg"), unit("padding", "text"))
     assert difficulties(image, asked("b", "", unit("gold", "text"), unit("padding", "text"))) == []
+
+
+def test_the_same_questions_are_searched_for_at_each_length(families: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, ids = mm.open_release(families), dict[tuple[str, int], list[str]]()
+
+    class Noting(Difficulties):
+        def add(self, asked: AskedQuestion) -> None:
+            ids.setdefault((self._dataset, self.length), []).append(asked.id)
+
+    monkeypatch.setattr(audit, "Difficulties", Noting)
+    monkeypatch.setattr(audit, "MAX_QUESTIONS", 1)
+    audit.audit_shortcuts(release, Progress(is_shown=False), ["infoseek", "viquae"])
+    assert len(ids) == 4
+    for name in ("infoseek", "viquae"):
+        short, long = (ids[name, length] for length in release.lengths(name))
+        assert short == long
+        assert len(short) == 1
 
 
 class Letters(SentenceEncoder):

@@ -1,5 +1,6 @@
 """The learners and their nulls: what is planted is found, and what is clean is seldom accused."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,6 +56,15 @@ def test_a_planted_difference_of_gold_is_a_leak_and_the_feature_is_named(planted
     assert len(finding.examples) == 10
 
 
+def test_a_rare_difference_of_gold_is_found_although_its_direction_changes() -> None:
+    groups = []
+    for number, group in enumerate(contexts(60, 0.0)):
+        features = np.ones((UNITS, 1))
+        features[np.flatnonzero(group.is_gold), 0] = 2.0 if number % 2 else 0.0
+        groups.append(with_features(group, features))
+    assert golds(groups, "format").scores.mean() == 1.0
+
+
 def test_a_gold_of_medium_size_is_found() -> None:
     groups = []
     for group in contexts(60, 0.0):
@@ -75,6 +85,12 @@ def test_clean_contexts_have_even_p_values() -> None:
     p = [p_of(golds(contexts(16, 0.0, run=run), *FEATURES)) for run in range(60)]
     assert sum(each <= 0.05 for each in p) <= 7  # 60 draws of a share of 5 %: more than 7 in 1 of 100 cases
     assert 0.3 < float(np.mean(p)) < 0.7
+
+
+def test_a_gold_that_many_questions_share_is_compared_once() -> None:
+    one = context("one", 1.0)
+    again = [Group(f"q{number}", one.cluster, one.golds, one.features, one.is_gold) for number in range(50)]
+    assert len(golds([*again, *contexts(8, 1.0)], *FEATURES).ids) == 9
 
 
 def test_a_gold_that_stands_in_several_clusters_is_not_learned_by_heart() -> None:
@@ -228,6 +244,27 @@ def test_a_frequent_free_answer_is_a_leak_only_above_one_in_twenty() -> None:
     assert judged(few, many).verdict != "leak"
 
 
+def test_the_most_frequent_of_many_tolerable_answers_is_no_leak() -> None:
+    ids = numbered(200)
+    drawn = [[str(int(20 * each)) for each in uniforms(200, "twenty answers", run)] for run in range(80)]
+    p = [p_of(free_prior(ids, ids, answers)) for answers in drawn]
+    assert sum(each <= 0.05 for each in p) <= 10  # 80 draws of a share of 5 %: more than 10 in 1 of 700 cases
+
+
+def test_one_very_long_free_answer_needs_little_memory_and_no_letter_is_lost() -> None:
+    ids = numbered(200)
+    tracemalloc.start()
+    measured = free_prior(ids, ids, [*frequent(4)[:-1], "a" * 100_000])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert measured is not None
+    assert measured.scores.sum() == 50
+    assert peak < 40_000_000  # as an array of texts, the answers alone take 80 MB
+    differ = free_prior(ids, ids, ["a" + "\0" * number for number in range(200)])
+    assert differ is not None
+    assert differ.scores.sum() == 0
+
+
 def test_documents_that_cannot_be_answered_as_a_whole_are_not_taken_for_a_frequent_answer() -> None:
     flagged = 0
     clusters = [f"d{number // 5}" for number in range(200)]
@@ -251,6 +288,12 @@ def test_an_answer_that_is_frequent_among_those_of_its_format_is_a_leak(share: f
     finding = judged(free_prior(numbered(160)[::8] * 4, numbered(80), answers, ["Integer"] * 80))
     assert finding.verdict == "leak"
     assert "of the format Integer" in finding.evidence
+
+
+def test_answers_that_are_rare_in_their_format_are_no_leak() -> None:
+    formats = ["Integer" if number % 2 else "String" for number in range(200)]
+    answers = [str(int(40 * each)) for each in uniforms(200, "rare")]
+    assert judged(free_prior(numbered(200), numbered(200), answers, formats)).verdict != "leak"
 
 
 def test_an_answer_whose_format_no_other_subject_has_is_not_guessed() -> None:
