@@ -306,14 +306,13 @@ def _make_room(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise ReleaseError(f"{out}: is a file, expected a folder for the site")
     there = list(out.iterdir()) if out.is_dir() else []
-    folders = ("data", "images", "assets")
-    others = [
-        path.name for path in there if path.name not in folders and not (path.suffix == ".html" and path.is_file())
-    ]
+    written = {path for path in there if path.suffix == ".html" and path.is_file()}
+    folders = {path for path in there if path.name in ("data", "images", "assets") and path.is_dir()}
+    others = [path for path in there if path not in written and path not in folders]
     if there and (others or not (out / "assets" / "view.js").is_file()):
-        raise ReleaseError(f"{out}: has other files ({(others or [there[0].name])[0]}); give a new folder")
-    for path in there:
-        if path.suffix == ".html":
-            path.unlink()
-        elif not path.is_symlink():
+        raise ReleaseError(f"{out}: has other files ({(others or there)[0].name}); give a new folder")
+    for path in written:
+        path.unlink()
+    for path in folders:
+        if not path.is_symlink():
             shutil.rmtree(path)
