@@ -304,18 +304,18 @@ def _row(
     named = IndexRow(number, 0, 0, 0, 0, id=as_utf8(str(record.get("id", ""))[:400]))
     try:
         example = example_of(viewed, file, record, f"{file.name}, {named.id}")
-        question, cluster = file.builder.question(record), file.builder.cluster(record)
+        question = file.builder.question(record)
+        document = (example.evidence.document if example.evidence else None) or file.builder.cluster(record)
     except MMLongBenchError as error:
         return replace(named, fault=as_utf8(str(error)[:400])), None
     groups = list(example.facets.items())[:_MAX_FACETS]
-    document = example.evidence.document if example.evidence else None
     row = replace(
         named,
         kind=next((kind for kind in ("depth", "permutation") if record.get(kind) is not None), ""),
         placement=placement_of(record),
         question=_shortened(question),
         answer=_shortened(as_text(example.answer)),
-        document=as_utf8(str(document or cluster or "")[:200]),
+        document=as_utf8(str(document or "")[:200]),
         facets={as_utf8(str(key)[:80]): [as_utf8(str(value)[:80]) for value in values] for key, values in groups},
         tokens=example.tokens.total,
         reserve=example.reserve,
