@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from once import linked
@@ -121,6 +122,22 @@ def test_rows_have_texts_and_images_by_number(asked: TestClient, tiles: Path) ->
         assert whole.headers["content-type"] == "image/png"
         assert whole.content == (tiles / "mmlb_image" / piece["path"]).read_bytes()
     assert asked.get("/data/example-0-1-rows-1.json").status_code == 404
+
+
+def test_a_picture_is_found_without_reading_the_paths_of_all_others(
+    tiles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, read = viewer(tiles), []
+
+    def unquoted(path: str, errors: str) -> str:
+        read.append(path)
+        return unquote(path, errors=errors)
+
+    monkeypatch.setattr("mmlongbench.web.viewer.index.unquote", unquoted)
+    assert client.get("/images/large-0-2.jpg").status_code == 200
+    assert len(read) == 1
+    beyond = client.get("/images/large-0-9999.jpg")
+    assert (beyond.status_code, beyond.text) == (404, f"{HEADED}: there is no image 9999\n")
 
 
 def test_a_model_rescales_and_says_what_fits(asked: TestClient, tiles: Path) -> None:

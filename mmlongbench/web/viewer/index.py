@@ -137,6 +137,13 @@ class Index:
         """Return the paths of the images of a file; the number of an image is its place here."""
         return [unquote(path, errors="surrogatepass") for path in self.head(number).images]
 
+    def image(self, number: int, image: int) -> str:
+        """Return the path of an image of a file by its number; it takes no longer where a file has many images."""
+        paths = self._file(number)[0].images
+        if image >= len(paths):
+            raise ReleaseError(f"{self._viewed.files[number].name}: there is no image {image}")
+        return unquote(paths[image], errors="surrogatepass")
+
     def head(self, number: int) -> IndexHead:
         """Return the head of the index of a public file; its rows are not read."""
         with self._guard:

@@ -92,12 +92,10 @@ def application(site: Site, token: str) -> Starlette:
 
     def image(request: Request) -> Response:
         size, number, image = request.path_params.values()
-        file, paths = site.file(number), site.index.images(number)
-        if image >= len(paths):
-            raise ReleaseError(f"{file.name}: there is no image {image}")
+        folder, shown = site.file(number).images, site.index.image(number, image)
         if size == "small":
-            return Response(small_copy(file.images, paths[image]), media_type="image/jpeg", headers=_IMAGE)
-        path, kind = whole_file(file.images, paths[image])
+            return Response(small_copy(folder, shown), media_type="image/jpeg", headers=_IMAGE)
+        path, kind = whole_file(folder, shown)
         return FileResponse(path, media_type=kind, headers=_IMAGE)
 
     def file(request: Request) -> Response:
