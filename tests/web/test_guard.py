@@ -37,6 +37,18 @@ def test_without_the_token_of_the_printed_address_nothing_is_answered(tiles: Pat
     assert "headed" in asked.get(f"{token}/").text
 
 
+def test_no_answer_leads_to_the_host_that_a_request_claims(tiles: Path) -> None:
+    app, token = serve(tiles)
+    asked = TestClient(app, base_url="http://evil.example", follow_redirects=False)
+    entered = asked.get(token)
+    assert (entered.status_code, entered.headers["location"]) == (307, f"{token}/")
+    for path in (f"{token}/index.html/", f"{token}/dataset-0.html/", f"{token}/assets/view.js/", f"{token}//", "//"):
+        answer = asked.get(path)
+        assert (answer.status_code, answer.headers.get("location")) == (404, None), path
+    for path in (token, f"{token}/", f"{token}/index.html"):
+        assert "evil.example" not in str(asked.get(path).headers)
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize("path", ["/", "/dataset-0.html", "/data/rows-0.json"])
 def test_nothing_is_written(asked: TestClient, method: str, path: str) -> None:

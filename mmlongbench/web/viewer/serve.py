@@ -22,8 +22,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import Mount, Route
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
@@ -125,7 +125,10 @@ def application(site: Site, token: str) -> Starlette:
     ]
     middleware = [Middleware(_Guard, token=token), Middleware(GZipMiddleware, minimum_size=_LEAST_PACKED)]
     handlers = {MMLongBenchError: _fault}
-    return Starlette(routes=[Mount(f"/{token}", routes=routes)], middleware=middleware, exception_handlers=handlers)
+    # a router's own redirects name the host that the request claims
+    below = Mount(f"/{token}", Router(routes, redirect_slashes=False))
+    entry = Route(f"/{token}", RedirectResponse(f"/{token}/"))
+    return Starlette(routes=[below, entry], middleware=middleware, exception_handlers=handlers)
 
 
 def _fault(_: Request, error: Exception) -> Response:
