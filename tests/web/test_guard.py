@@ -37,21 +37,77 @@ def test_without_the_token_of_the_printed_address_nothing_is_answered(tiles: Pat
     assert "headed" in asked.get(f"{token}/").text
 
 
+def test_no_answer_leads_to_the_host_that_a_request_claims(tiles: Path) -> None:
+    app, token = serve(tiles)
+    asked = TestClient(app, base_url="http://evil.example", follow_redirects=False)
+    entered = asked.get(token)
+    assert (entered.status_code, entered.headers["location"]) == (307, f"{token}/")
+    for path in (f"{token}/index.html/", f"{token}/dataset-0.html/", f"{token}/assets/view.js/", f"{token}//", "//"):
+        answer = asked.get(path)
+        assert (answer.status_code, answer.headers.get("location")) == (404, None), path
+    for path in (token, f"{token}/", f"{token}/index.html"):
+        assert "evil.example" not in str(asked.get(path).headers)
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize("path", ["/", "/dataset-0.html", "/data/rows-0.json"])
 def test_nothing_is_written(asked: TestClient, method: str, path: str) -> None:
     assert asked.request(method, path).status_code == 405
 
 
+def fail(*_: object) -> bytes:
+    raise ValueError("secret\x1b[2J" + "x" * 1000)
+
+
+LONG = f"/example-0-{'9' * 5000}.html"
+"""An address with a number that Python refuses to read."""
+
+
 @pytest.mark.parametrize(
-    "path", ["/", "/dataset-9.html", "/data/rows-0.json", "/images/small-0-0.jpg", "/assets/view.js"]
+    ("path", "status"),
+    [
+        *(("/", 200), ("/data/rows-0.json", 200), ("/images/small-0-0.jpg", 200), ("/assets/view.js", 200)),
+        *(("/dataset-9.html", 404), ("/nothing", 404), (LONG, 404), ("/data/rows-0.json", 500)),
+    ],
+    ids=lambda value: str(value)[:30],
 )
-def test_every_answer_has_the_headers_of_safety(asked: TestClient, path: str) -> None:
-    headers = asked.get(path).headers
+def test_every_answer_has_the_headers_of_safety(
+    asked: TestClient, monkeypatch: pytest.MonkeyPatch, path: str, status: int
+) -> None:
+    if status == 500:
+        monkeypatch.setattr("mmlongbench.web.viewer.serve.plain", fail)
+    answer = asked.get(path)
+    assert answer.status_code == status
+    headers = answer.headers
     assert {each.strip() for each in headers["content-security-policy"].split(";")} == POLICY
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer", "a link of a page would give the token away"
+    assert headers["cache-control"]
     assert "access-control-allow-origin" not in headers
+
+
+def test_a_fault_of_the_viewer_is_one_short_line_and_ends_one_answer(
+    asked: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mmlongbench.web.viewer.serve.plain", fail)
+    answer = asked.get("/data/rows-0.json")
+    assert (answer.status_code, answer.text) == (500, "the viewer failed: ValueError\n")
+    (logged,) = (each for each in caplog.records if each.levelname == "ERROR")
+    assert logged.getMessage() == "ValueError: secret\\x1b[2J" + "x" * 287
+    assert logged.exc_info is None
+    monkeypatch.undo()
+    assert asked.get("/data/rows-0.json").status_code == 200
+
+
+@pytest.mark.parametrize("digits", [10, 5000])
+@pytest.mark.parametrize(
+    "path", ["/dataset-{}.html", "/data/rows-{}.json", "/images/small-0-{}.jpg", "/review-{}.html"]
+)
+def test_a_long_number_is_not_found(
+    asked: TestClient, caplog: pytest.LogCaptureFixture, path: str, digits: int
+) -> None:
+    assert asked.get(path.format("1" * digits)).status_code == 404
+    assert caplog.records == []
 
 
 # Releases.

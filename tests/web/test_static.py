@@ -104,6 +104,29 @@ def test_the_bound_stops_a_site_and_other_folders_are_not_touched(
     assert "would have more than 100,000 bytes; write fewer examples with --limit" in refused.err
 
 
+@pytest.mark.parametrize("name", ["data", "images", "assets", "index.html"])
+def test_an_older_site_in_which_files_and_folders_are_swapped_is_refused_before_anything_is_removed(
+    finished: Path, tmp_path: Path, name: str
+) -> None:
+    site = tmp_path / "site"
+    (site / "assets").mkdir(parents=True)
+    for path in ("assets/view.js", "index.html", "review.html"):
+        (site / path).write_text("old")
+    for folder in ("data", "images"):
+        (site / folder).mkdir()
+    if (site / name).is_dir():
+        (site / name).rename(tmp_path / "moved")
+        (site / name).write_text("mine")
+    else:
+        (site / name).unlink()
+        (site / name).mkdir()
+    before = sorted(site.rglob("*"))
+    refused = static(finished, site)
+    assert refused.code == 2
+    assert f"site: has other files ({name}); give a new folder" in refused.err
+    assert sorted(site.rglob("*")) == before
+
+
 def test_a_site_has_answers_scores_differences_and_findings(finished: Path, tmp_path: Path) -> None:
     records = [json.loads(line) for line in (finished / "mmlb_data" / str(PREDICTION["file"])).read_text().splitlines()]
     answers = written(tmp_path / "model-a.jsonl", *({**PREDICTION, "id": each["id"]} for each in records))

@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from once import linked
@@ -121,6 +122,22 @@ def test_rows_have_texts_and_images_by_number(asked: TestClient, tiles: Path) ->
         assert whole.headers["content-type"] == "image/png"
         assert whole.content == (tiles / "mmlb_image" / piece["path"]).read_bytes()
     assert asked.get("/data/example-0-1-rows-1.json").status_code == 404
+
+
+def test_a_picture_is_found_without_reading_the_paths_of_all_others(
+    tiles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, read = viewer(tiles), []
+
+    def unquoted(path: str, errors: str) -> str:
+        read.append(path)
+        return unquote(path, errors=errors)
+
+    monkeypatch.setattr("mmlongbench.web.viewer.index.unquote", unquoted)
+    assert client.get("/images/large-0-2.jpg").status_code == 200
+    assert len(read) == 1
+    beyond = client.get("/images/large-0-9999.jpg")
+    assert (beyond.status_code, beyond.text) == (404, f"{HEADED}: there is no image 9999\n")
 
 
 def test_a_model_rescales_and_says_what_fits(asked: TestClient, tiles: Path) -> None:
@@ -251,6 +268,21 @@ def test_a_line_that_is_no_record_is_a_row_that_says_why_and_one_without_an_id_h
     assert f"{HEADED}, example 3: " in client.get("/example-0-3.html").text
     assert client.get("/data/example-0-1-outline.json").status_code == 404
     assert client.get("/data/example-0-3-outline.json").status_code == 200
+
+
+def test_a_builder_is_asked_for_a_cluster_only_where_the_evidence_names_no_document(
+    finished: Path, tiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(builder: object, record: object) -> str:
+        raise mm.ReleaseError("no cluster")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("builders.docvqa.builder.DocVQA.cluster", refuse)
+    monkeypatch.setattr("mmlongbench.task.builder.Builder.cluster", lambda self, record: f"about {record['id']}")
+    named = [json.loads(line)["doc_name"] for line in (finished / "mmlb_data" / K1).read_bytes().splitlines()]
+    found = rows(viewer(finished))
+    assert [(each["fault"], each["document"]) for each in found] == [(False, name) for name in named]
+    assert [each["document"] for each in rows(viewer(tiles))] == [f"about tile-{tile}" for tile in (0, 0, 0, 1, 1, 1)]
 
 
 def test_public_files_of_others_open_without_lock_items_and_images(finished: Path, tmp_path: Path) -> None:

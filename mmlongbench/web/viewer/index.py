@@ -137,6 +137,13 @@ class Index:
         """Return the paths of the images of a file; the number of an image is its place here."""
         return [unquote(path, errors="surrogatepass") for path in self.head(number).images]
 
+    def image(self, number: int, image: int) -> str:
+        """Return the path of an image of a file by its number; it takes no longer where a file has many images."""
+        paths = self._file(number)[0].images
+        if image >= len(paths):
+            raise ReleaseError(f"{self._viewed.files[number].name}: there is no image {image}")
+        return unquote(paths[image], errors="surrogatepass")
+
     def head(self, number: int) -> IndexHead:
         """Return the head of the index of a public file; its rows are not read."""
         with self._guard:
@@ -304,18 +311,18 @@ def _row(
     named = IndexRow(number, 0, 0, 0, 0, id=as_utf8(str(record.get("id", ""))[:400]))
     try:
         example = example_of(viewed, file, record, f"{file.name}, {named.id}")
-        question, cluster = file.builder.question(record), file.builder.cluster(record)
+        question = file.builder.question(record)
+        document = (example.evidence.document if example.evidence else None) or file.builder.cluster(record)
     except MMLongBenchError as error:
         return replace(named, fault=as_utf8(str(error)[:400])), None
     groups = list(example.facets.items())[:_MAX_FACETS]
-    document = example.evidence.document if example.evidence else None
     row = replace(
         named,
         kind=next((kind for kind in ("depth", "permutation") if record.get(kind) is not None), ""),
         placement=placement_of(record),
         question=_shortened(question),
         answer=_shortened(as_text(example.answer)),
-        document=as_utf8(str(document or cluster or "")[:200]),
+        document=as_utf8(str(document or "")[:200]),
         facets={as_utf8(str(key)[:80]): [as_utf8(str(value)[:80]) for value in values] for key, values in groups},
         tokens=example.tokens.total,
         reserve=example.reserve,

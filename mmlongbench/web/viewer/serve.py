@@ -5,6 +5,8 @@ other sites whose names point at it. It writes nothing. Files open from disk and
 script files, because browsers do not let a page from disk read other files, and their images are copies.
 """
 
+import logging
+import re
 import secrets
 import shutil
 import socket
@@ -16,14 +18,17 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import Mount, Route
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.io.files import write_whole
+from mmlongbench.io.printable import printable
 from mmlongbench.io.progress import Progress
 from mmlongbench.web.kit import asset
 from mmlongbench.web.viewer import pages
@@ -55,9 +60,12 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-_IMAGE = {**_HEADERS, "cache-control": "private, max-age=3600", "content-encoding": "identity"}
+_IMAGE = {"cache-control": "private, max-age=3600", "content-encoding": "identity"}
 _LEAST_PACKED = 1000
 """Smaller answers are not compressed."""
+_LONG_NUMBER = re.compile("[0-9]{10}")
+"""Matches a number that no page has; Python refuses to read numbers of more than 4,300 digits."""
+_LOG = logging.getLogger("uvicorn.error")
 
 
 def application(site: Site, token: str) -> Starlette:
@@ -71,32 +79,30 @@ def application(site: Site, token: str) -> Starlette:
             if numbers:
                 numbers[-1] -= first
             text = "".join(make(site, *numbers))
-            return Response(text.encode("utf-8", "backslashreplace"), media_type="text/html", headers=_HEADERS)
+            return Response(text.encode("utf-8", "backslashreplace"), media_type="text/html")
 
         return answer
 
     def data(make: Callable[..., object]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
             value = make(site, *request.path_params.values())
-            return Response(plain(value), media_type="application/json", headers=_HEADERS)
+            return Response(plain(value), media_type="application/json")
 
         return answer
 
     def image(request: Request) -> Response:
         size, number, image = request.path_params.values()
-        file, paths = site.file(number), site.index.images(number)
-        if image >= len(paths):
-            raise ReleaseError(f"{file.name}: there is no image {image}")
+        folder, shown = site.file(number).images, site.index.image(number, image)
         if size == "small":
-            return Response(small_copy(file.images, paths[image]), media_type="image/jpeg", headers=_IMAGE)
-        path, kind = whole_file(file.images, paths[image])
+            return Response(small_copy(folder, shown), media_type="image/jpeg", headers=_IMAGE)
+        path, kind = whole_file(folder, shown)
         return FileResponse(path, media_type=kind, headers=_IMAGE)
 
     def file(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in ASSETS:
             raise ReleaseError("there is no such file")
-        return Response(asset(name), media_type=ASSETS[name], headers={**_HEADERS, "cache-control": "no-cache"})
+        return Response(asset(name), media_type=ASSETS[name], headers={"cache-control": "no-cache"})
 
     example = "/data/example-{file:int}-{row:int}"
     routes = [
@@ -117,14 +123,48 @@ def application(site: Site, token: str) -> Starlette:
         Route("/images/{size}-{file:int}-{image:int}.jpg", image),
         Route("/assets/{name}", file),
     ]
-    middleware = [Middleware(GZipMiddleware, minimum_size=_LEAST_PACKED)]
+    middleware = [Middleware(_Guard, token=token), Middleware(GZipMiddleware, minimum_size=_LEAST_PACKED)]
     handlers = {MMLongBenchError: _fault}
-    return Starlette(routes=[Mount(f"/{token}", routes=routes)], middleware=middleware, exception_handlers=handlers)
+    # a router's own redirects name the host that the request claims
+    below = Mount(f"/{token}", Router(routes, redirect_slashes=False))
+    entry = Route(f"/{token}", RedirectResponse(f"/{token}/"))
+    return Starlette(routes=[below, entry], middleware=middleware, exception_handlers=handlers)
 
 
 def _fault(_: Request, error: Exception) -> Response:
     """Answer what cannot be shown: it is not there, or it is broken."""
-    return Response(f"{error}\n", 404, media_type="text/plain", headers=_HEADERS)
+    return Response(f"{error}\n", 404, media_type="text/plain")
+
+
+class _Guard:
+    """Adds the headers of safety to every answer, also where the viewer fails; a failure ends one answer."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_begun = False
+
+        async def send_safely(message: Message) -> None:
+            nonlocal is_begun
+            if message["type"] == "http.response.start":
+                is_begun = True
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        # a token may have ten digits in a row, too
+        if scope["type"] == "http" and _LONG_NUMBER.search(scope["path"], len(self._token) + 1):
+            await Response("Not Found", 404, media_type="text/plain")(scope, receive, send_safely)
+            return
+        try:
+            await self._app(scope, receive, send_safely)
+        except Exception as error:  # noqa: BLE001  (no traceback: a terminal must not obey the text of a release)
+            _LOG.error("%s: %s", type(error).__name__, printable(str(error))[:300])
+            if not is_begun:
+                answer = Response(f"the viewer failed: {type(error).__name__}\n", 500, media_type="text/plain")
+                await answer(scope, receive, send_safely)
 
 
 def serve(site: Site, port: int, ready: Callable[[str], None]) -> None:
@@ -267,14 +307,13 @@ def _make_room(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise ReleaseError(f"{out}: is a file, expected a folder for the site")
     there = list(out.iterdir()) if out.is_dir() else []
-    folders = ("data", "images", "assets")
-    others = [
-        path.name for path in there if path.name not in folders and not (path.suffix == ".html" and path.is_file())
-    ]
+    written = {path for path in there if path.suffix == ".html" and path.is_file()}
+    folders = {path for path in there if path.name in ("data", "images", "assets") and path.is_dir()}
+    others = [path for path in there if path not in written and path not in folders]
     if there and (others or not (out / "assets" / "view.js").is_file()):
-        raise ReleaseError(f"{out}: has other files ({(others or [there[0].name])[0]}); give a new folder")
-    for path in there:
-        if path.suffix == ".html":
-            path.unlink()
-        elif not path.is_symlink():
+        raise ReleaseError(f"{out}: has other files ({(others or there)[0].name}); give a new folder")
+    for path in written:
+        path.unlink()
+    for path in folders:
+        if not path.is_symlink():
             shutil.rmtree(path)
