@@ -82,6 +82,23 @@ class Candidate:
         """Groups of phrases: a page that has all phrases of a group has what names a cell of the question."""
         return tuple((*fact.table.words, fact.label, fact.leaf) for fact in self.facts)
 
+    @property
+    def is_column_replaceable(self) -> bool:
+        """Whether the name that a twin replaces is that of a column."""
+        return any(fact.header == self.replaceable for fact in self.facts)
+
+    def phrases_with(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """Groups of phrases, as in `phrases`, of its twin with another name of a row or column."""
+        groups = []
+        for fact in self.facts:
+            if fact.header == self.replaceable:
+                # the lines of a header over several columns are not side by side: each word is a phrase
+                groups.append((*fact.table.words, fact.label, *name.split()))
+            else:
+                label = name if fact.label == self.replaceable and not self.is_column_replaceable else fact.label
+                groups.append((*fact.table.words, label, fact.leaf))
+        return tuple(groups)
+
 
 def candidates_of(sha256: str, facts: Sequence[Fact]) -> list[Candidate]:
     """Return all candidates with an answer of a document."""
