@@ -524,6 +524,49 @@ def test_a_twin_has_a_name_that_its_table_does_not_have() -> None:
     assert twin(column, ["2019"], *pages, page(3, [(50.0, 100.0, "Goodwill of 2019")])) == ""
 
 
+@pytest.mark.parametrize(
+    ("said", "edit"),
+    [
+        ("Table 3 shows that Revenue of 2014 was 5,000", ""),
+        ("Table 3 shows 5,000 for 2014", ""),
+        ("Revenue was 5,000 in 2014", ""),
+        ("The harbour was dug in 2014", "2019 → 2014"),
+        ("Costs were 5,000 in 2014", "2019 → 2014"),
+        ("Table 3 shows that Revenue was 5,000", "2019 → 2014"),
+    ],
+)
+def test_a_row_that_is_a_year_has_no_twin_that_another_page_answers(said: str, edit: str) -> None:
+    lines = [line("", "Revenue", "Costs"), line("2019", "900", "800"), line("2018", "700", "600")]
+    pages = numbered(1, "Table 3: Financial position", lines), page(2, [(50.0, 100.0, said)])
+    (found,) = asked(*pages, kind="table-value", words="“2019” in the column “Revenue”")
+    assert twin(replace(found, replaceable="2019"), ["2014"], *pages) == edit
+
+
+@pytest.mark.parametrize(
+    ("said", "edit"),
+    [
+        ("Table 3 shows that it was a year of calm", "2021 → 2019"),
+        ("Table 3 shows that 2019 was a year of calm", ""),
+        ("In 2019 Goodwill was 3", ""),
+        ("In 2019 Inventories were 3", "2021 → 2019"),
+    ],
+)
+def test_a_column_that_is_a_year_has_no_twin_that_another_page_answers(said: str, edit: str) -> None:
+    pages = numbered(1, "Table 3: Financial position"), page(2, [(50.0, 100.0, said)])
+    (found,) = asked(*pages, kind="table-value", words="“Goodwill” in the column “2021”")
+    assert twin(replace(found, replaceable="2021"), ["2019"], *pages) == edit
+
+
+@pytest.mark.parametrize(("row", "edit"), [("Footwear", ""), ("Trousers", "Audited Group → Unaudited Sole")])
+def test_a_column_below_a_header_of_several_has_no_twin_that_another_page_answers(row: str, edit: str) -> None:
+    pages = (
+        spanned(("Audited", "Restated"), ("Group", "Net")),
+        page(2, [(50.0, 100.0, f"Unaudited Adjusted Sole {row}")]),
+    )
+    (found,) = asked(*pages, kind="table-value", words="“Footwear” in the column “Audited Group”")
+    assert twin(replace(found, replaceable="Audited Group"), ["Unaudited Sole"], *pages) == edit
+
+
 def work(*pages: Page) -> Work:
     """What a document of these pages gives; its candidates are not chosen."""
     facts, losses = found_in(*pages)
