@@ -16,7 +16,7 @@ from mmlongbench.questions.layer import checks
 from mmlongbench.questions.layer.checks import agrees, first_failed, misread
 from mmlongbench.questions.layer.facts import Fact, PageIndex, facts_of, is_contents, normal
 from mmlongbench.questions.layer.kinds import Candidate, Mark, candidates_of, stems, twin_of
-from mmlongbench.questions.layer.make import MOST_OF_A_PAGE, chosen, shortlist
+from mmlongbench.questions.layer.make import MOST_OF_A_PAGE, DocumentReport, Work, _with_twins, chosen, shortlist
 from mmlongbench.questions.layer.page import Box, Grid, Page, RawPage
 from mmlongbench.questions.layer.words import Header, WordTable, lines_of, read_table
 
@@ -522,6 +522,106 @@ def test_a_twin_has_a_name_that_its_table_does_not_have() -> None:
     assert twin(row, ["Licences", "Wharves"], *pages, elsewhere="Licences") == "Goodwill → Wharves"
     assert twin(column, ["2020", "2021", "Price", "2019"], *pages) == "2021 → 2019"
     assert twin(column, ["2019"], *pages, page(3, [(50.0, 100.0, "Goodwill of 2019")])) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "edit"),
+    [
+        ("Table 3 shows that Revenue of 2014 was 5,000", ""),
+        ("Table 3 shows 5,000 for 2014", ""),
+        ("Revenue was 5,000 in 2014", ""),
+        ("The harbour was dug in 2014", "2019 → 2014"),
+        ("Costs were 5,000 in 2014", "2019 → 2014"),
+        ("Table 3 shows that Revenue was 5,000", "2019 → 2014"),
+    ],
+)
+def test_a_row_that_is_a_year_has_no_twin_that_another_page_answers(said: str, edit: str) -> None:
+    lines = [line("", "Revenue", "Costs"), line("2019", "900", "800"), line("2018", "700", "600")]
+    pages = numbered(1, "Table 3: Financial position", lines), page(2, [(50.0, 100.0, said)])
+    (found,) = asked(*pages, kind="table-value", words="“2019” in the column “Revenue”")
+    assert twin(replace(found, replaceable="2019"), ["2014"], *pages) == edit
+
+
+@pytest.mark.parametrize(
+    ("said", "edit"),
+    [
+        ("Table 3 shows that it was a year of calm", "2021 → 2019"),
+        ("Table 3 shows that 2019 was a year of calm", ""),
+        ("In 2019 Goodwill was 3", ""),
+        ("In 2019 Inventories were 3", "2021 → 2019"),
+    ],
+)
+def test_a_column_that_is_a_year_has_no_twin_that_another_page_answers(said: str, edit: str) -> None:
+    pages = numbered(1, "Table 3: Financial position"), page(2, [(50.0, 100.0, said)])
+    (found,) = asked(*pages, kind="table-value", words="“Goodwill” in the column “2021”")
+    assert twin(replace(found, replaceable="2021"), ["2019"], *pages) == edit
+
+
+@pytest.mark.parametrize(("row", "edit"), [("Footwear", ""), ("Trousers", "Audited Group → Unaudited Sole")])
+def test_a_column_below_a_header_of_several_has_no_twin_that_another_page_answers(row: str, edit: str) -> None:
+    pages = (
+        spanned(("Audited", "Restated"), ("Group", "Net")),
+        page(2, [(50.0, 100.0, f"Unaudited Adjusted Sole {row}")]),
+    )
+    (found,) = asked(*pages, kind="table-value", words="“Footwear” in the column “Audited Group”")
+    assert twin(replace(found, replaceable="Audited Group"), ["Unaudited Sole"], *pages) == edit
+
+
+def work(*pages: Page) -> Work:
+    """What a document of these pages gives; its candidates are not chosen."""
+    facts, losses = found_in(*pages)
+    report = DocumentReport(
+        document="",
+        pages=len(pages),
+        pages_left_out=0,
+        unread=(),
+        tables=0,
+        facts=len(facts),
+        candidates={},
+        questions={},
+        losses=losses,
+    )
+    in_tables = {(page.number, at): stems(page.text_in(box)) for page in pages for at, box in enumerate(page.tables)}
+    names = frozenset(fact.label for fact in facts), frozenset(fact.header for fact in facts)
+    return Work("ab", (), (), report, tuple(page.text for page in pages), in_tables, names)
+
+
+def twins_in(candidate: Candidate, works: dict[str, Work]) -> list[str]:
+    """The changes by which the question of the document `a` gets twins beside other documents."""
+    others = {name: PageIndex(work.texts) for name, work in works.items()}
+    taken, count = _with_twins([("a", candidate)], works, others)
+    assert [each.kind for _, each in taken] == ["unanswerable"] * count or not count
+    return [each.edit for _, each in taken if each.edit]
+
+
+def spanned(above: tuple[str, str], below: tuple[str, str], rows: Sequence[str] = ("Footwear", "Apparel")) -> Page:
+    """A page with a table of two groups of two columns, each group below a header and a rule."""
+    edges = (40.0, 200.0, 260.0, 340.0, 430.0, 510.0)
+    heads = [right(300, above[0]), right(470, above[1])], [right(x, below[n % 2]) for n, x in enumerate(ENDS)]
+    values = [[(50.0, name), *(right(x, f"{n + 1}{at}") for at, x in enumerate(ENDS))] for n, name in enumerate(rows)]
+    texts = [(50.0, 71.0, "Consolidated Balance Sheets"), *table([*heads, *values])]
+    return page(1, texts, [WIDE], [TITLE], edges, RULES)
+
+
+ENDS = (250.0, 330.0, 420.0, 500.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "twins"),
+    [
+        (("Footwear", "Apparel"), []),  # the other document answers: it has the heading, the row and the column
+        (("Trousers", "Wharves"), ["Audited Group → Adjusted Sole"]),
+    ],
+)
+def test_a_column_below_a_header_of_several_has_no_twin_that_another_document_answers(
+    rows: Sequence[str], twins: list[str]
+) -> None:
+    own = spanned(("Audited", "Restated"), ("Group", "Net"))
+    other = spanned(("Unaudited", "Adjusted"), ("Parent", "Sole"), rows)
+    (found,) = asked(own, kind="table-value", words="“Footwear” in the column “Audited Group”")
+    assert [(fact.header, fact.leaf) for fact in found.facts] == [("Audited Group", "Group")]
+    column = replace(found, replaceable="Audited Group")
+    assert twins_in(column, {"a": work(own), "b": work(other)}) == twins
 
 
 def test_words_that_are_not_rendered_take_the_question_away() -> None:

@@ -133,6 +133,18 @@ def test_held_questions_that_nobody_decided_about_stay_out(folder: Path) -> None
     assert "not-decided" in (reviewed / table.REJECTS).read_text("utf-8")
 
 
+@pytest.mark.parametrize("options", ["", "    options:\n", "    options: {page_label: printed}\n"])
+def test_a_manifest_whose_options_a_user_removed_is_reviewed(folder: Path, options: str) -> None:
+    path = folder / table.MANIFEST
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    assert sum(line.startswith("    options:") for line in lines) == 1
+    path.write_text("".join(options if line.startswith("    options:") else line for line in lines), "utf-8")
+    reviewed = write_review(folder, merge(read_folder(folder), [filled(folder, "ann", {0: RETAIN})], 0.0), 0.0)
+    (dataset,) = yaml.safe_load((reviewed / table.MANIFEST).read_text("utf-8"))["datasets"]
+    assert (dataset["options"]["synthetic"], dataset["errata"]) == ("model", "errata.yaml")
+    assert len(list(table.read_questions(reviewed / table.QUESTIONS))) == 4
+
+
 @pytest.mark.parametrize(
     ("reason", "cells"),
     [

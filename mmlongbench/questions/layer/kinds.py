@@ -82,6 +82,23 @@ class Candidate:
         """Groups of phrases: a page that has all phrases of a group has what names a cell of the question."""
         return tuple((*fact.table.words, fact.label, fact.leaf) for fact in self.facts)
 
+    @property
+    def is_column_replaceable(self) -> bool:
+        """Whether the name that a twin replaces is that of a column."""
+        return any(fact.header == self.replaceable for fact in self.facts)
+
+    def phrases_with(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """Groups of phrases, as in `phrases`, of its twin with another name of a row or column."""
+        groups = []
+        for fact in self.facts:
+            if fact.header == self.replaceable:
+                # the lines of a header over several columns are not side by side: each word is a phrase
+                groups.append((*fact.table.words, fact.label, *name.split()))
+            else:
+                label = name if fact.label == self.replaceable and not self.is_column_replaceable else fact.label
+                groups.append((*fact.table.words, label, fact.leaf))
+        return tuple(groups)
+
 
 def candidates_of(sha256: str, facts: Sequence[Fact]) -> list[Candidate]:
     """Return all candidates with an answer of a document."""
@@ -265,7 +282,10 @@ def twin_of(
     old = candidate.replaceable
     facts = [fact for fact in candidate.facts if old in (fact.label, fact.header)]
     table = facts[-1].table
-    others = {fact.label for fact in candidate.facts} - {old}
+    is_column = candidate.is_column_replaceable
+    # another page that has the name and one of these may answer: the table, another row, the column of the row
+    beside = [table.words, *((fact.label,) for fact in candidate.facts if fact.label != old)]
+    beside += [tuple(fact.header.split()) for fact in facts if not is_column]
     on_page, in_table = stems(index.texts[table.page - 1]), in_tables[table.page, table.number]
     fitting = []
     for name in names:
@@ -276,11 +296,9 @@ def twin_of(
         is_known = not in_table.isdisjoint((*telling, *_years(name)))
         if bool(_years(name)) != bool(_years(old)) or not telling or is_known:
             continue
-        if (
-            any(index.pages_with(name, label) - {table.page} for label in others)
-            if _years(name)
-            else index.pages_with(name)
-        ):
+        phrases = name.split() if is_column else [name]
+        is_answered = any(index.pages_with(*phrases, *words) - {table.page} for words in beside)
+        if is_answered or (not _years(name) and index.pages_with(name)):
             continue
         lengths = abs(len(name.split()) - len(old.split())), abs(len(name) - len(old))
         fitting.append((len(words - on_page), is_like[0] != is_like[1], *lengths, name))

@@ -374,10 +374,9 @@ def _with_twins(
             continue
 
         def is_elsewhere(name: str, own: str = own, of: Candidate = candidate) -> bool:
-            groups = [[name if phrase == of.replaceable else phrase for phrase in group] for group in of.phrases]
-            return _answered_elsewhere(own, groups, others) is not None
+            return _answered_elsewhere(own, of.phrases_with(name), others) is not None
 
-        is_column = candidate.replaceable in {fact.header for fact in candidate.facts}
+        is_column = candidate.is_column_replaceable
         free = {n for other, work in works.items() if other != own for n in work.names[is_column]} - names
         if twin := twin_of(candidate, free, others[own], works[own].in_tables, is_elsewhere):
             asked[at] = own, twin

@@ -282,7 +282,8 @@ def write_review(out: Path, merged: Merged, share: float) -> Path:
     counts: dict[str, int] = {label: len(merged.labelled(label)) for label in LABELS}
     counts |= {"needs more": len(merged.needing("more")), "needs a third": len(merged.needing("third"))}
     earlier = yaml.safe_load((out / table.MANIFEST).read_text("utf-8"))["datasets"][0]
-    maker, documents = earlier["options"].get("synthetic", "model"), out / str(earlier["source"]["documents"])
+    maker = (earlier.get("options") or {}).get("synthetic", "model")  # a user may have removed the options
+    documents = out / str(earlier["source"]["documents"])
     table.write_folder(reviewed, documents, maker, [each.question for each in kept], left, counts)
     errata = errata_of(kept)
     texts = (
