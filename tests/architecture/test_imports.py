@@ -59,7 +59,7 @@ ORDER = (
 AUTHORS = "mmlongbench.task"
 """The public module of builders and readers: the `__init__` of a package, which re-exports."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
-CEILINGS = {"lines": 78_500, "files": 399, "classes": 802}
+CEILINGS = {"lines": 78_700, "files": 399, "classes": 803}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
 CIRCLES: tuple[set[str], ...] = ()
 """The groups of files that import each other, at any place in them; none may be added, and none may grow."""
