@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
 from drawn_tables import draw_tables
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import page_layers
@@ -683,6 +685,95 @@ def test_too_few_documents_or_kinds_for_the_shares_are_named() -> None:
     assert notes == ("only 2 documents have questions: one may have more than a fifth of them",)
     assert max(Counter(each.kind for _, each in taken).values()) * 4 <= len(taken)
     assert len(chosen({"one": some({"a": 20})}, keeps_all=False)[0]) == 20
+
+
+DOCUMENT_LIFTED = "no choice of questions keeps the shares: one document may have more than a fifth of them"
+KIND_LIFTED = "no choice of questions keeps the shares: one kind may have more than a quarter of them"
+ONE_OF_EACH = [{kind: 1} for kind in "abcd"]
+
+
+@pytest.mark.parametrize(
+    ("offered", "size", "notes"),
+    [
+        pytest.param(
+            [{"a": 4, "b": 2, "c": 2, "d": 2}, *ONE_OF_EACH], 12, (DOCUMENT_LIFTED,), id="10 and 1 four times"
+        ),
+        pytest.param([dict.fromkeys("abcde", 2), *ONE_OF_EACH], 5, (), id="10 and 1 four times, five kinds"),
+        pytest.param(
+            [{"a": 20}, {"a": 20}, *({"a": 20, kind: 1} for kind in "bcd")], 100, (KIND_LIFTED,), id="a kind of many"
+        ),
+        pytest.param([{"a": 9, "b": 1, "c": 1, "d": 1} for _ in range(5)], 20, (), id="a kind of many, others enough"),
+        pytest.param(
+            [{"a": 40}, {"a": 1}, {"b": 1}, {"c": 1}, {"d": 1}], 5, (KIND_LIFTED,), id="a kind of one document"
+        ),
+        pytest.param(
+            [{"a": 40, "b": 1, "c": 1}, {"a": 1}, {"a": 1}, {"d": 1}],
+            4,
+            ("only 4 documents have questions: one may have more than a fifth of them",),
+            id="four documents, a kind of many",
+        ),
+        pytest.param(
+            [{"a": 9, "b": 1, "c": 1}, {"a": 1}],
+            12,
+            (
+                "only 2 documents have questions: one may have more than a fifth of them",
+                "only 3 kinds have questions: one may have more than a quarter of them",
+            ),
+            id="no share",
+        ),
+        pytest.param(
+            [dict.fromkeys("abcde", 8), {"a": 1}, {"b": 1, "c": 1}, {"a": 1, "d": 2}, {"b": 2, "e": 2}, {"c": 1}],
+            10,
+            (),
+            id="40 of five kinds, and 1 to 4",
+        ),
+    ],
+)
+def test_skewed_folders_keep_the_shares_that_can_be_kept(
+    offered: list[dict[str, int]], size: int, notes: tuple[str, ...]
+) -> None:
+    candidates = {f"doc-{n}": some(kinds) for n, kinds in enumerate(offered)}
+    taken, left, said = chosen(candidates, keeps_all=False)
+    assert (len(taken), said) == (size, notes)
+    assert len(taken) + len(left) == sum(map(len, candidates.values()))
+
+
+Offered = list[dict[str, int]]
+FOLDERS = st.lists(st.dictionaries(st.sampled_from("abcde"), st.integers(1, 9), max_size=5), max_size=8).filter(any)
+
+
+def most(offered: Offered, of_document: int, of_kind: int) -> int:
+    """How many questions the largest file has, by the theorem of the minimum cut."""
+    subsets = [set(kinds) for count in range(6) for kinds in combinations("abcde", count)]
+
+    def cut(size: int, kinds: set[str]) -> int:
+        own = (sum(count for kind, count in each.items() if kind in kinds) for each in offered)
+        return size // of_kind * (5 - len(kinds)) + sum(min(size // of_document, count) for count in own)
+
+    sizes = range(sum(sum(each.values()) for each in offered), 0, -1)
+    return next((size for size in sizes if all(cut(size, kinds) >= size for kinds in subsets)), 0)
+
+
+@given(FOLDERS)
+@example([{"a": 10}, {"a": 1}, {"b": 1}, {"c": 1}, {"d": 1}])
+def test_the_file_is_the_largest_one_with_the_shares_and_is_never_empty(offered: Offered) -> None:
+    candidates = {f"doc-{n}": some(kinds) for n, kinds in enumerate(offered)}
+    taken, left, notes = chosen(candidates, keeps_all=False)
+    every = [(name, each.question) for name, of_document in candidates.items() for each in of_document]
+    kept, lost = [(name, each.question) for name, each in taken], [(name, each.question) for name, each, _ in left]
+    assert sorted(kept + lost) == sorted(every)
+    is_kept = {
+        "fifth": max(Counter(name for name, _ in taken).values()) * 5 <= len(taken),
+        "quarter": max(Counter(each.kind for _, each in taken).values()) * 4 <= len(taken),
+    }
+    lifted = {share for share in is_kept if any(share in note for note in notes)}
+    assert {share for share, kept in is_kept.items() if not kept} <= lifted
+    sizes = most(offered, 5, 4), max(most(offered, 5, 1), most(offered, 1, 4)), len(every)
+    assert (len(taken), len(lifted)) == next((size, count) for count, size in enumerate(sizes) if size)
+    full = {why.reason for *_, why in left}
+    assert full <= {f"share-of-a-{'document' if share == 'fifth' else 'kind'}" for share in is_kept.keys() - lifted}
+    backward = chosen({name: candidates[name][::-1] for name in reversed(candidates)}, keeps_all=False)
+    assert {(name, each.question) for name, each in backward[0]} == set(kept)
 
 
 def test_what_ocr_reads_otherwise_takes_its_questions_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

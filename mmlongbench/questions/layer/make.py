@@ -2,7 +2,8 @@
 
 A context is padded with pages of other documents of the folder, so no page of another document may answer a question.
 A document may have a fifth of the questions and a kind a quarter, so that no document and no kind decides the score of
-the file. Which ones are taken is drawn by hashes of the documents and the questions.
+the file; a share that would leave no question is lifted. Which ones are taken is drawn by hashes of the documents and
+the questions.
 """
 
 from collections import Counter
@@ -305,47 +306,101 @@ def chosen(
 ) -> tuple[list[Named], list[tuple[str, Candidate, Failed]], tuple[str, ...]]:
     """Return the questions of a file, those that are left out with the reason, and notes on what could not be kept.
 
-    With fewer than five documents, or four kinds, that have questions, no choice could keep the shares: then documents,
-    or kinds, have any share, and a note says so.
+    The file is the largest one that keeps both shares. If that has no question, as with fewer than five documents or
+    four kinds, it is the largest one that keeps one of the shares; if that has none either, it has all questions. Notes
+    name the shares that are not kept.
     """
     every = [(name, candidate) for name, of_document in candidates.items() for candidate in of_document]
     if keeps_all or not every:
         return every, [], ()
     documents, kinds = Counter(name for name, _ in every), Counter(candidate.kind for _, candidate in every)
-    is_free_document, is_free_kind = len(documents) < OF_A_DOCUMENT, len(kinds) < OF_A_KIND
-    notes = []
-    if is_free_document:
-        notes.append(f"only {len(documents)} documents have questions: one may have more than a fifth of them")
-    if is_free_kind:
-        notes.append(f"only {len(kinds)} kinds have questions: one may have more than a quarter of them")
     draws = Draws(("questions of a file", *sorted(documents)))
     turns: Counter[tuple[str, str]] = Counter()
-    order: list[tuple[int, int, int, int, str, Candidate]] = []
+    ranked: list[tuple[int, int, int, int, str, Candidate]] = []
     for name, candidate in draws.order("file", every, lambda each: f"{each[0]} {each[1].question}"):
         turns[name, candidate.kind] += 1
-        order.append((turns[name, candidate.kind], kinds[candidate.kind], documents[name], len(order), name, candidate))
-    order.sort(key=lambda each: each[:4])  # documents and kinds take turns, rare ones first
-    bound = len(every)
-    while True:  # each share is one of the questions that are taken in the end
-        of_document = bound if is_free_document else bound // OF_A_DOCUMENT
-        of_kind = bound if is_free_kind else bound // OF_A_KIND
-        names, used = Counter[str](), Counter[str]()
-        taken: list[Named] = []
-        left: list[tuple[str, Candidate, Failed]] = []
-        for *_, name, candidate in order:
-            if names[name] >= of_document:
-                expected = f"at most a fifth of the questions, {of_document}; --all keeps them"
-                left.append((name, candidate, Failed("choosing", "share-of-a-document", name, expected)))
-            elif used[candidate.kind] >= of_kind:
-                expected = f"at most a quarter of the questions, {of_kind}; --all keeps them"
-                left.append((name, candidate, Failed("choosing", "share-of-a-kind", candidate.kind, expected)))
-            else:
-                taken.append((name, candidate))
-                names[name] += 1
-                used[candidate.kind] += 1
-        if len(taken) >= bound:
-            return taken, left, tuple(notes)
-        bound = len(taken)
+        rank = turns[name, candidate.kind], kinds[candidate.kind], documents[name], len(ranked)
+        ranked.append((*rank, name, candidate))
+    ranked.sort(key=lambda each: each[:4])  # documents and kinds take turns, rare ones first
+    order = [(name, candidate) for *_, name, candidate in ranked]
+    for shares in (((OF_A_DOCUMENT, OF_A_KIND),), ((OF_A_DOCUMENT, 1), (1, OF_A_KIND)), ((1, 1),)):
+        files = [(_largest(order, *each), *each) for each in shares]
+        counts, of_document, of_kind = max(files, key=lambda file: file[0].total())
+        if size := counts.total():
+            break
+    notes, uneven = [], "no choice of questions keeps the shares"
+    if of_document == 1:
+        is_few = len(documents) < OF_A_DOCUMENT
+        why = f"only {len(documents)} documents have questions: one" if is_few else f"{uneven}: one document"
+        notes.append(f"{why} may have more than a fifth of them")
+    if of_kind == 1:
+        why = f"only {len(kinds)} kinds have questions: one" if len(kinds) < OF_A_KIND else f"{uneven}: one kind"
+        notes.append(f"{why} may have more than a quarter of them")
+    names: Counter[str] = Counter()
+    for (name, _), count in counts.items():
+        names[name] += count
+    taken: list[Named] = []
+    left: list[tuple[str, Candidate, Failed]] = []
+    for name, candidate in order:
+        if counts[name, candidate.kind]:
+            counts[name, candidate.kind] -= 1
+            taken.append((name, candidate))
+        elif of_document > 1 and names[name] == size // of_document:
+            expected = f"at most a fifth of the questions, {size // of_document}; --all keeps them"
+            left.append((name, candidate, Failed("choosing", "share-of-a-document", name, expected)))
+        else:
+            expected = f"at most a quarter of the questions, {size // of_kind}; --all keeps them"
+            left.append((name, candidate, Failed("choosing", "share-of-a-kind", candidate.kind, expected)))
+    return taken, left, tuple(notes)
+
+
+def _largest(order: Sequence[Named], of_document: int, of_kind: int) -> Counter[tuple[str, str]]:
+    """Return how many questions of each document and kind the largest file has in which a document has at most one of
+    `of_document` questions, and a kind one of `of_kind`.
+    """
+    size = len(order)
+    # fewer places never give more questions, so no file between two sizes keeps the shares
+    while (counts := _most(order, size // of_document, size // of_kind)).total() < size:
+        size = counts.total()
+    return counts
+
+
+def _most(order: Sequence[Named], per_document: int, per_kind: int) -> Counter[tuple[str, str]]:
+    """Return how many questions of each document and kind are taken if documents and kinds have so many places, and as
+    many questions as possible are taken: a maximum flow from documents to kinds.
+
+    A document that comes to a kind without a place may take a place of another document, which then asks a question of
+    another kind; and so on, until a kind has a place.
+    """
+    offered = Counter((name, candidate.kind) for name, candidate in order)
+    kinds = sorted({kind for _, kind in offered})
+    taken, names, used = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    done = set[str]()  # documents for which no exchange finds a place, nor will a later one
+    for name, candidate in order:
+        if names[name] == per_document or name in done:
+            continue
+        # for each kind that can be reached: the document that asks a question of it, and the kind that it gives up
+        reached = {kind: (name, "") for kind in (candidate.kind, *kinds) if taken[name, kind] < offered[name, kind]}
+        queue = list(reached)
+        for kind in queue:
+            if used[kind] < per_kind:
+                break
+            for other, new in offered:
+                if new not in reached and taken[other, kind] and taken[other, new] < offered[other, new]:
+                    reached[new] = other, kind
+                    queue.append(new)
+        else:
+            done.add(name)
+            continue
+        names[name] += 1
+        used[kind] += 1
+        while kind:
+            other, given_up = reached[kind]
+            taken[other, kind] += 1
+            if given_up:
+                taken[other, given_up] -= 1
+            kind = given_up
+    return taken
 
 
 def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapping[str, PageIndex]) -> Failed | None:
