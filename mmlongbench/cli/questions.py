@@ -320,7 +320,8 @@ def _show_read(read: Made, out: Path, as_json: bool, quiet: bool) -> None:
     summary = read.summary
     say(f"questions: {summary.questions:,} ({', '.join(f'{n:,} {kind}' for kind, n in summary.by_kind.items())})")
     for stage, reasons_of in summary.rejects.items():
-        say(f"left out by {stage}: {', '.join(f'{n:,} {reason}' for reason, n in reasons_of.items())}")
+        hint = "; --all keeps those of a share" if any(reason.startswith("share-") for reason in reasons_of) else ""
+        say(f"left out by {stage}: {', '.join(f'{n:,} {reason}' for reason, n in reasons_of.items())}{hint}")
     for note in summary.notes:
         say(f"note: {note}")
     say(f"{out}/{DOCUMENTS} says more about each document, {out}/{REJECTS} about what was left out")
