@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -21,7 +21,9 @@ from mmlongbench.publishing.rights import Cleared, Rights
 from mmlongbench.publishing.tables import Table, Tables
 from mmlongbench.release.file_audit import AuditLine
 from mmlongbench.release.lock import CellCounts, Lock
-from mmlongbench.shortcuts.findings import Finding
+
+if TYPE_CHECKING:
+    from mmlongbench.shortcuts.findings import Finding
 
 LOCAL = "DIR"
 """What stands for the path of the folder in the code of a card, if it is not published on the Hub."""
@@ -104,13 +106,15 @@ def read_about(path: Path) -> About:
         raise ReleaseError(f"--about {path}: cannot be read: {error}") from error
 
 
-def read_shortcuts(path: Path, lock: Lock) -> tuple[Finding, ...]:
+def read_shortcuts(path: Path, lock: Lock) -> tuple["Finding", ...]:
     """Read what `mmlongbench shortcuts --json` printed.
 
     Raises:
         ReleaseError: a line is not of it, or is about a dataset that the release does not have.
 
     """
+    from mmlongbench.shortcuts.findings import Finding  # needs numpy, which `rights` does not
+
     findings = tuple(_lines(path, Finding, "--shortcuts", needs="verdict"))
     if strange := sorted({finding.dataset for finding in findings} - {str(data.get("name")) for data in lock.manifest}):
         raise ReleaseError(f"--shortcuts {path}: is about {strange[0]!r}, which the release does not have")
@@ -162,7 +166,7 @@ class Facts:
     image_config: str
     """The name of the configuration with the images."""
     canary: str = ""
-    shortcuts: tuple[Finding, ...] | None = None
+    shortcuts: "tuple[Finding, ...] | None" = None
     """None: no audit of shortcuts was given."""
     audit: tuple[AuditLine, ...] | None = None
     """None: no audit was given."""
@@ -186,7 +190,7 @@ class Facts:
         return sum(table.rows for table in self.tables.examples)
 
     @property
-    def leaks(self) -> list[Finding]:
+    def leaks(self) -> list["Finding"]:
         """The shortcuts that were found."""
         return [finding for finding in self.shortcuts or () if finding.verdict == "leak"]
 
