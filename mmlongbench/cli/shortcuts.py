@@ -65,7 +65,8 @@ _SHOWN = 10
     type=NEW_FILE,
     metavar="FILE",
     help="Write the questions that carry leaks most, at most a tenth of each dataset, as errata that leave them out of "
-    "the next build; and say which leaks are left without them.",
+    "the next build; and say which leaks are left without them. With --predictions, write all questions that models "
+    "solve blind.",
 )
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
 @html_option
@@ -119,7 +120,7 @@ def shortcuts(
         left = {}
         if not as_json:
             again = audit_shortcuts(opened, progress, datasets, against, (), chosen) if chosen else audit
-            left = leaks_left(audit.leaks, again.leaks)
+            left = leaks_left(audit.leaks, again.findings)
         _write_exclude(chosen, numbers, opened.lock, files, left, is_quiet=as_json)
     if check and audit.leaks:
         sys.exit(1)

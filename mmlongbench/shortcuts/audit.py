@@ -182,14 +182,28 @@ def carriers(leaks: Sequence[Finding], questions: Mapping[str, int]) -> dict[str
     return chosen
 
 
-def leaks_left(before: Sequence[Finding], after: Sequence[Finding]) -> dict[str, str]:
-    """Return in words, by dataset, which leaks are left in a second audit, and which are new there."""
+def leaks_left(leaks: Sequence[Finding], after: Sequence[Finding]) -> dict[str, str]:
+    """Return in words, by dataset, what a second audit finds of the leaks of the first one, and which leaks are new."""
     said = {}
-    for dataset in dict.fromkeys(leak.dataset for leak in (*before, *after)):
-        known, now = ([leak.kind for leak in leaks if leak.dataset == dataset] for leaks in (before, after))
-        left, new = [kind for kind in now if kind in known], [kind for kind in now if kind not in known]
-        names, new_names = (f" ({', '.join(kinds)})" if kinds else "" for kinds in (left, new))
-        said[dataset] = f"{len(left)} of {len(known)} leaks left{names}, {len(new) or 'none'} new{new_names}"
+    now = {(finding.dataset, finding.kind): finding for finding in after}
+    known = {(leak.dataset, leak.kind) for leak in leaks}
+    new_leaks = [found for found in after if found.verdict == "leak" and (found.dataset, found.kind) not in known]
+    for dataset in dict.fromkeys(leak.dataset for leak in (*leaks, *new_leaks)):
+        own = [leak for leak in leaks if leak.dataset == dataset]
+        parts: dict[str, list[str]] = {"left": [], "undecided": [], "clean": [], "gone": [], "not tried": []}
+        for leak in own:
+            found = now.get((dataset, leak.kind))
+            if found is None:  # what is counted has a finding only where there is something to count
+                parts["gone" if leak.p is None else "not tried"].append(leak.kind)
+            elif found.verdict == "undecided":
+                shares = f"found {100 * found.found:.0f}, chance {100 * found.chance:.0f}"
+                parts["undecided"].append(f"{leak.kind}: {shares}")
+            else:
+                parts["left" if found.verdict == "leak" else "clean"].append(leak.kind)
+        words = ", ".join(f"{len(kinds)} {part} ({'; '.join(kinds)})" for part, kinds in parts.items() if kinds)
+        new = [leak.kind for leak in new_leaks if leak.dataset == dataset]
+        new_words = f"{len(new)} new ({'; '.join(new)})" if new else "none new"
+        said[dataset] = f"of {len(own)} leaks {words}; {new_words}" if own else new_words
     return said
 
 
