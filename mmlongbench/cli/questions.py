@@ -1,6 +1,5 @@
 """The command `questions`: questions about PDFs, written by models or read from text layers, and their review."""
 
-import csv
 import json
 import shlex
 import sys
@@ -27,6 +26,7 @@ from mmlongbench.cli.options import (
     usage_of,
 )
 from mmlongbench.documents.limits import Limits
+from mmlongbench.errors import SourceError
 from mmlongbench.io.files import shown_name
 from mmlongbench.io.pool import cores
 from mmlongbench.models.settings import EndpointSettings
@@ -371,15 +371,18 @@ def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json
     decision stay in the table, but for those that were held.
     """
     from mmlongbench.questions.reviewing.merging import REVIEWED, merge, read_folder, write_review
+    from mmlongbench.questions.reviewing.sheet import read_sheet
 
-    sheet = questions / REVIEWED / "third.csv"
-    if sheet.is_file():  # it is written anew
-        with sheet.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            is_filled = any((row.get("decision") or "").strip() for row in csv.DictReader(file))
-        if is_filled or sheet.resolve() in [given.resolve() for given in sheets]:
+    known, third = read_folder(questions), questions / REVIEWED / "third.csv"
+    if third.is_file():  # it is written anew
+        try:
+            is_filled = any(True for _ in read_sheet(third, known))
+        except SourceError:
+            is_filled = True
+        if is_filled or third.resolve() in [sheet.resolve() for sheet in sheets]:
             said = "would be written anew, and the decisions in it lost"
-            raise click.UsageError(f"{sheet}: {said}; move it out of the folder, and give it there")
-    merged = merge(read_folder(questions), sheets, share)
+            raise click.UsageError(f"{third}: {said}; move it out of the folder, and give it there")
+    merged = merge(known, sheets, share)
     reviewed = write_review(questions, merged, share)
     if as_json:
         click.echo(json.dumps(json.loads((reviewed / "agreement.json").read_bytes())))
@@ -397,11 +400,11 @@ def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json
         )
     for problem, count in merged.problems.items():
         say(f"  {problem}: {count:,}")
-    if third := merged.needing("third"):
-        say(f"{len(third):,} need a third annotator: {reviewed}/third.csv")
+    if differ := merged.needing("third"):
+        say(f"{len(differ):,} need a third annotator: {reviewed}/third.csv")
     if more := merged.needing("more"):
         say(f"{len(more):,} need more decisions")
-    if undecided := sum(not settled.question.notes.get("flags") for settled in (*merged.needing("third"), *more)):
+    if undecided := sum(not settled.question.notes.get("flags") for settled in (*differ, *more)):
         say(f"{undecided:,} of these stay in the table as they are")
     for fault in merged.faults[:_FAULTS]:
         say(f"not used: {fault}")

@@ -117,12 +117,13 @@ def test_a_sheet_that_would_be_written_anew_is_refused_and_undecided_questions_a
     assert "1 need a third annotator" in told.out
     assert "4 of these stay in the table" in told.out
     assert "1 need a third annotator" in command("questions", "import", folder, *sheets).out, "nothing is in it yet"
-    filled(folder, "cleo", {0: REVISE}).rename(third)
-    before = third.read_bytes()
-    for given in ([*sheets, third], sheets):
-        refused = command("questions", "import", folder, *given)
-        assert (refused.code, "third.csv: would be written anew" in refused.err) == (2, True)
-        assert third.read_bytes() == before
+    for delimiter in ",;":
+        filled(folder, "cleo", {0: REVISE}, delimiter).rename(third)
+        before = third.read_bytes()
+        for given in ([*sheets, third], sheets):
+            refused = command("questions", "import", folder, *given)
+            assert (refused.code, "third.csv: would be written anew" in refused.err) == (2, True)
+            assert third.read_bytes() == before
     third.rename(folder.parent / "cleo.csv")
     assert "Revise 1" in command("questions", "import", folder, *sheets, folder.parent / "cleo.csv").out
 
