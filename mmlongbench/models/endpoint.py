@@ -69,8 +69,8 @@ class Endpoint:
         self.url = _checked(url, error)
         """The address in the form for messages, without a password."""
         self.requests = 0
-        self._counting = threading.Lock()
         """The number of requests so far."""
+        self._counting = threading.Lock()
         self._error, self._timeout = error, timeout
         self._key = os.environ.get("OPENAI_API_KEY", "")
         self._unknown: dict[str, frozenset[str]] = {}
@@ -150,7 +150,8 @@ class Endpoint:
                         for name in called
                         if name in call.options and any(word in error.why for word in called[name])
                     )
-                # a refusal may list what the endpoint knows, and so name what is left out already
+                # A refusal may list what the endpoint knows, and so name what is left out already, and what changes
+                # the answer: then the options of the form go first.
                 named &= options.keys()
                 left_out = named or (_OF_THE_FORM.keys() & call.options.keys() & options.keys())
                 if not left_out:

@@ -273,7 +273,7 @@ def test_texts_of_documents_are_kept_within_a_bound_and_read_once(
     assert texts.of("broken") == texts.of("../rose") == texts.of("none") == PageTexts(None).of("rose") == ()
     monkeypatch.setattr(committee_module, "MAX_KEPT", 1)
     before = texts.of("rose")
-    texts.of("none")
+    texts.of("another")
     assert texts.of("rose") == before
     assert texts.of("rose") is not before
 

@@ -258,11 +258,12 @@ def test_a_refusal_that_lists_what_is_known_does_not_end_the_call() -> None:
 
     def script(request: Request) -> Said:
         known = {"model", "messages", "max_tokens", "stream", "temperature", "seed"}
+        assert "temperature" in request, "what changes the answer is not left out"
         if {*request} & {"response_format", "max_completion_tokens"}:
             return Said(f"unknown field; supported fields: {', '.join(sorted(known))}", status=400)
         return GOOD
 
-    with serving(script) as server, client_of(server) as opened:
+    with serving(script) as server, client_of(server, attempts=1) as opened:
         assert opened.ask(CALL) == GRADE
         assert opened.ask(call(sample=1)) == GRADE
         assert len(server.requests) == 5, "an option that no refusal named is sent again with the next call"

@@ -13,9 +13,8 @@ was wrong with them.
 import statistics
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -194,6 +193,7 @@ class PageTexts:
         self._folder = folder
         self._guard = threading.Lock()
         self._kept = OrderedDict[str, tuple[str, ...]]()
+        self._size = 0
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the text of each page; empty for a document that is missing or cannot be read within limits.
@@ -206,9 +206,10 @@ class PageTexts:
         with self._guard:
             if name not in self._kept:
                 self._kept[name] = self._read(name)
+                self._size += _size(self._kept[name])
+                while len(self._kept) > 1 and self._size > MAX_KEPT:
+                    self._size -= _size(self._kept.popitem(last=False)[1])
             self._kept.move_to_end(name)
-            while len(self._kept) > 1 and sum(map(len, chain.from_iterable(self._kept.values()))) > MAX_KEPT:
-                self._kept.popitem(last=False)
             return self._kept[name]
 
     def _read(self, name: str) -> tuple[str, ...]:
@@ -229,3 +230,8 @@ class PageTexts:
         own = pdfs_by_name(self._folder) if self._folder else {}
         released = folder_names(own)
         return {released[stem]: path for stem, path in own.items()} | {f"{s}.pdf": p for s, p in own.items()} | own
+
+
+def _size(texts: Sequence[str]) -> int:
+    """Return what the texts of a document count in memory: their characters, and a little for each page."""
+    return 64 * (1 + len(texts)) + sum(map(len, texts))
