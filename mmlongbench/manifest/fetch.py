@@ -385,6 +385,7 @@ class _Run:
         target, url = self._target(job.path), account.place.spec.url
         if not target.exists():
             return False
+        remove(_part_of(target))  # of a process that was killed when the file had just got its name
         size, sha256, before = target.stat().st_size, hash_of(target, advance=advance), self._record.files.get(job.path)
         is_ours = before is not None and (before.size, before.sha256) == (size, sha256)
         fault, version = job.file.fault(target, size, sha256), before.version if before else ""
@@ -407,8 +408,7 @@ class _Run:
     def _download(self, account: _Account, job: _Job, advance: Advance) -> bool:
         """Download one file, and add it to the record; return whether it is there."""
         target, spec = self._target(job.path), account.place.spec
-        # The name is always the same, so that the next run removes what a killed one left.
-        folder = target.with_name(f".part-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")
+        folder = _part_of(target)
         try:
             remove(folder)
             folder.mkdir(parents=True)
@@ -510,3 +510,10 @@ def _no_access(spec: DownloadSpec, status: int) -> str:
     login = "log in with `hf auth login` or set HF_TOKEN, and run the same command"
     what = "the hub has no such dataset for you" if status == 404 else "the hub refuses access"
     return f"{spec.name}: {what} ({status}); {first}, {login}"
+
+
+def _part_of(target: Path) -> Path:
+    """Return the folder into which a file is downloaded. Its name is always the same, so that the next run removes what
+    a killed one left.
+    """
+    return target.with_name(f".part-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")

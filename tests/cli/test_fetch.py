@@ -1,5 +1,6 @@
 """The command `fetch`: what it prints, its exit codes, a process that is killed, and a disk that is really full."""
 
+import hashlib
 import os
 import shlex
 import subprocess
@@ -123,6 +124,15 @@ def test_secrets_of_an_address_are_never_printed(server: HubServer, tmp_path: Pa
     printed = "".join(each.out + each.err for each in said) + (tmp_path / "data/downloads.json").read_text("utf-8")
     assert "x.csv" in printed
     assert not [secret for secret in ("PASSWORD", "TOKEN") if secret in printed]
+
+
+def test_a_folder_that_a_killed_process_left_beside_a_whole_file_is_removed(server: HubServer, tmp_path: Path) -> None:
+    name = hashlib.sha256(b"a.pdf").hexdigest()[:16]
+    assert command("fetch", "mmlongdoc", "--to", "data").code == 0
+    left = tmp_path / "data" / TO / f"documents/.part-{name}"
+    (left / ".cache").mkdir(parents=True)
+    assert command("fetch", "mmlongdoc", "--to", "data").code == 0
+    assert not left.exists()
 
 
 def test_a_killed_process_leaves_no_file_that_looks_whole(server: HubServer, tmp_path: Path) -> None:
