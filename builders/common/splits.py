@@ -1,4 +1,4 @@
-"""Finds the Parquet files of one split in a download from the hub.
+"""Finds the Parquet files of one split in a download from the hub, and opens them.
 
 The hub writes the name of a split into the name of a file (`data/test-00000-of-00011.parquet`) or of a folder
 (`plain_text/test/0000.parquet`).
@@ -8,8 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmlongbench.task import Fault, SourceError, visible_files
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 PARQUET = ".parquet"
 """The ending of Parquet files."""
@@ -94,3 +98,21 @@ def _refused(source: Path, expected: str, found: str, todo: str) -> SourceError:
     return SourceError(
         Fault("several-splits" if found != "none" else "missing-split", expected, found, source.name, todo=todo)
     )
+
+
+def open_parquet(file: Path) -> "ParquetFile":
+    """Open a Parquet file, to be read in parts.
+
+    Raises:
+        SourceError: it is no Parquet file.
+
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(
+            Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name, todo="download the file again")
+        ) from error

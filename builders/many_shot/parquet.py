@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builders.common.splits import SplitFiles
+from builders.common.splits import SplitFiles, open_parquet
 from builders.many_shot.splits import Entry, Split, Splits
 from builders.many_shot.sun397 import scene_name
 from mmlongbench.task import Fault, SourceError, visible_files
@@ -165,19 +165,9 @@ def _names(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
     return names
 
 
+_table = lru_cache(maxsize=64)(open_parquet)
+
+
 @lru_cache(maxsize=_GROUPS)
 def _pictures(file: Path, group: int) -> "pa.Array[pa.Scalar[pa.DataType]]":
     return _table(file).read_row_group(group, ["image"]).column("image").combine_chunks()
-
-
-@lru_cache(maxsize=64)
-def _table(file: Path) -> "pq.ParquetFile":
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(file)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(
-            Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name, todo="download the file again")
-        ) from error

@@ -12,10 +12,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
 from builders.common.pictures import picture_below
+from builders.common.splits import open_parquet
 from builders.mm_niah.annotations import (
     Annotation,
     asked_by,
@@ -39,9 +40,6 @@ from mmlongbench.task import (
     raw_row,
     visible_files,
 )
-
-if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
 
 _Row: TypeAlias = Mapping[str, object]
 """A page as it is in its file: a line of JSON or a row of Parquet."""
@@ -171,28 +169,16 @@ def _readable(raw: _Row | Fault) -> WebPage:
 
 
 def _places(file: Path) -> Iterator[tuple[int, int]]:
-    metadata = _parquet(file).metadata
+    metadata = open_parquet(file).metadata
     for group in range(metadata.num_row_groups):
         yield from ((group, row) for row in range(metadata.row_group(group).num_rows))
 
 
 @lru_cache(maxsize=4)
 def _group(file: Path, group: int) -> Sequence[_Row]:
-    parquet = _parquet(file)
+    parquet = open_parquet(file)
     columns = [name for name in ("texts", "images", "metadata") if name in parquet.schema_arrow.names]
     return parquet.read_row_group(group, columns).to_pylist()
-
-
-def _parquet(file: Path) -> "ParquetFile":
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(file)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(
-            Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name, todo="download the file again")
-        ) from error
 
 
 class MMNIAHRows(Reader[HaystackQuestion]):
