@@ -68,6 +68,8 @@ class Builder(ABC, Generic[RowT]):
     record_fields: ClassVar[Mapping[str, str]] = {}
     """What each field of a record means, by the name of the field: one sentence each, which `mmlongbench list` shows.
     The fields that the engine adds are not repeated here."""
+    may_reject_everywhere: ClassVar[bool] = False
+    """Whether `record` may raise `Rejected(…, everywhere=True)`. Each question is then tried at all lengths first."""
     dataset: str
     """The name of the dataset that this builder works on."""
     options: Options
@@ -94,7 +96,12 @@ class Builder(ABC, Generic[RowT]):
 
     @abstractmethod
     def record(self, example: PackedExample) -> Record:
-        """Return the public record of an example; the engine adds `length`, `tokens` and the needle positions."""
+        """Return the public record of an example; the engine adds `length`, `tokens` and the needle positions.
+
+        Raises:
+            Rejected: the question has no valid answer about this context, so it is left out at this length.
+
+        """
 
     @abstractmethod
     def prompt(self, record: Record) -> Prompt:
