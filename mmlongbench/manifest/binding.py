@@ -41,7 +41,7 @@ MAX_PLACEMENTS = 1000
 class PluginCallError(DraftError):
     """A method of a plug-in raised an exception, or returned a value that is not allowed."""
 
-    def __init__(self, message: str, method: str = "", row: str = "", fault: str = "") -> None:
+    def __init__(self, message: str, method: str = "", row: str = "", fault: str = "", place: str = "") -> None:
         super().__init__(message)
         self.method = method
         """The method, such as `draft()`."""
@@ -49,6 +49,8 @@ class PluginCallError(DraftError):
         """The id of the row that the method was called for; empty if there is none."""
         self.fault = fault or message
         """What is wrong, without the plug-in, the method and the row."""
+        self.place = place
+        """The file and the line of the row; empty if there is none."""
 
 
 @contextmanager
@@ -96,7 +98,8 @@ def broken(kind: str, name: str, method: str, fault: str, row: Row | None = None
     at = ", ".join(part for part in (row.file, row.place) if part) if row else ""
     subject = f"row {row.id!r}{f' ({at})' if at else ''}" if row else about
     message = f"{described(kind, name)}: {method}{f', {subject}' if subject else ''}: {fault}"
-    return PluginCallError(message, method, row.id if row else "", fault if row or not about else f"{about}: {fault}")
+    fault = fault if row or not about else f"{about}: {fault}"
+    return PluginCallError(message, method, row.id if row else "", fault, at)
 
 
 @dataclass(frozen=True)
