@@ -20,7 +20,8 @@ from builders.mm_niah.ordinals import (
     renamed,
     without_ordinal,
 )
-from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle, check_pictures, check_row, is_made
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row, is_made, refuse
+from mmlongbench.task import MARKER
 
 Ordinal = Literal["rewrite", "neutral", "source"]
 
@@ -286,8 +287,8 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
         beside = [sources.images[name] for name in names]
         carriers = {needle.id: sources.images[needle.image] for needle in row.needles if needle.image}
-        check_pictures(beside, "choices" if row.choices else "shown")
-        check_pictures(list(carriers.values()), "needles", self.options.least_scale)
+        _check_pictures(beside, "choices" if row.choices else "shown")
+        _check_pictures(list(carriers.values()), "needles", self.options.least_scale)
         paths = tuple(picture.path for picture in beside)
         right = names.index(row.choices[row.right]) if row.choices else -1
         how = asked(row, self.options.ordinal, paths)
@@ -411,6 +412,21 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         if self.options.task == "counting":
             return {"needle_image_list": data["paths"]}
         return {"choices_image": data["paths"], "needle_image_list": [data["paths"][data["right"]]]}
+
+
+def _check_pictures(pictures: Sequence[mt.Picture], field: str, least_scale: float = 0) -> None:
+    """Refuse pictures with the same bytes, and a picture that is shrunk so much that its needle may become invisible.
+
+    Raises:
+        Rejected: the reject names the field, what was expected and what was found.
+
+    """
+    if any(picture.source in mt.PictureBytes(e.source for e in pictures[:n]) for n, picture in enumerate(pictures)):
+        refuse(f"identical-{field}", "pictures that differ", "the same bytes twice", field)
+    for picture in pictures:
+        if picture.scale < least_scale:
+            expected, found = f"a scale of at least {least_scale}", f"{picture.scale:.3f}"
+            refuse("needle-too-small", expected, found, picture.source.name, "raise pictures.longest_side")
 
 
 def _instruction(has_choices: bool) -> str:

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from builders.common.pictures import picture_below
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, Pages, WebPage
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, Pages, WebPage, refuse
 from mmlongbench.task import (
+    MARKER,
     PICTURE_ENDINGS,
     Fault,
     Image,
@@ -65,19 +66,50 @@ class OwnPages(Reader[HaystackQuestion]):
         """Yield each question, with its `id` or, without one, `mm-niah-<line from 0>`; then, as faults, the pages that
         are not text.
         """
-        path = sources["questions"]
+        path, root = sources["questions"], sources["documents"]
         for number, _, raw in json_lines(path):
             given = None if isinstance(raw, Fault) else raw.get("id")
             id = given if isinstance(given, str) and given.strip() else f"mm-niah-{number - 1}"
             yield raw_row(id, raw, path.name, f"line {number}")
-        for page, file in _files(sources["documents"]).items():
-            found = _text(sources["documents"], file)
-            if isinstance(found, Fault):
-                yield raw_row(page, found, page, "page")
+        for page, file in _files(root).items():
+            if isinstance(text := _text(root, file), Fault):
+                yield raw_row(page, text, page, "page")
 
-    def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion | Fault:
+    def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion:
         """Return one question cleaned."""
-        return _row(raw.id, raw.fields)
+        fields = {"needles": [], "choices": [], "shown": [], **raw.fields}
+        question, answer = fields.get("question"), fields.get("answer")
+        if not isinstance(question, str) or not question.strip():
+            _refuse_field("question", "a text", repr(question))
+        for field in _LISTS:
+            names = fields[field]
+            if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+                _refuse_field(field, "a list of texts", repr(names)[:80])
+        if broken := next((needle for needle in fields["needles"] if "\n" in needle or MARKER in needle), ""):
+            todo = "write each needle in one line, without this marker"
+            refuse("needle-with-marker", f"one line without {MARKER}", repr(broken)[:80], "needles", todo)
+        about: dict[str, Any]
+        if isinstance(answer, list) and answer and all(type(count) is int for count in answer):
+            about = {"counts": tuple(answer)}
+        elif fields["choices"] and type(answer) is int:
+            about = {"right": answer}
+        elif not fields["choices"] and isinstance(answer, str) and answer.strip():
+            about = {"answers": (answer,)}
+        else:
+            expected = "the index of a choice" if fields["choices"] else "a text, or a list of counts"
+            _refuse_field("answer", expected, repr(answer)[:80])
+        needles = [
+            {"id": f"needle-{n}", "image" if name.lower().endswith(PICTURE_ENDINGS) else "text": name}
+            for n, name in enumerate(fields["needles"])
+        ]
+        return HaystackQuestion(
+            id=raw.id,
+            question=" ".join(question.split()),
+            needles=tuple(map(HiddenNeedle.model_validate, needles)),
+            choices=tuple(fields["choices"]),
+            shown=tuple(fields["shown"]),
+            **about,
+        )
 
     def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
         """Yield the needles, choices and shown pictures of all questions, including refused ones."""
@@ -88,7 +120,8 @@ class OwnPages(Reader[HaystackQuestion]):
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """Return a picture below the folder `images` or, without this folder, below `documents`."""
-        return picture_below(_pictures_folder(sources), name)
+        folder = sources.get("images", sources["documents"])
+        return picture_below(folder.parent if folder.is_file() else folder, name)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
         """Return the pages by their paths below the folder, sorted."""
@@ -96,9 +129,8 @@ class OwnPages(Reader[HaystackQuestion]):
         return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
 
 
-def _pictures_folder(sources: SourcePaths) -> Path:
-    folder = sources.get("images", sources["documents"])
-    return folder.parent if folder.is_file() else folder
+def _refuse_field(field: str, expected: str, found: str) -> NoReturn:
+    refuse("missing-or-mistyped-field", expected, found, field, "correct the field in the source or with errata")
 
 
 def _files(source: Path) -> dict[str, Path]:
@@ -108,113 +140,35 @@ def _files(source: Path) -> dict[str, Path]:
     pages = (file for file in visible_files(source) if file.suffix.lower() in ENDINGS)
     found = {file.relative_to(source).as_posix(): file for file in pages}
     if not found:
-        raise SourceError(
-            Fault(
-                "no-pages",
-                f"files that end in {' or '.join(ENDINGS)}",
-                "none",
-                source.name,
-                todo="put pages with one of these endings into the folder",
-            )
+        expected, todo = (
+            f"files that end in {' or '.join(ENDINGS)}",
+            "put pages with one of these endings into the folder",
         )
+        raise SourceError(Fault("no-pages", expected, "none", source.name, todo=todo))
     return dict(sorted(found.items()))
 
 
 def _text(root: Path, file: Path) -> str | Fault:
     if root.is_dir() and file_inside(root, file.relative_to(root)) is None:
-        return Fault(
-            "path-outside-source",
-            "a page that lies in the folder",
-            "a link out of it",
-            todo="put the page itself into the folder",
-        )
+        todo = "put the page itself into the folder"
+        return Fault("path-outside-source", "a page that lies in the folder", "a link out of it", todo=todo)
     try:
         if (size := file.stat().st_size) > _MAX_BYTES:
-            return Fault(
-                "page-too-long", f"at most {_MAX_BYTES} bytes", str(size), todo="cut the page into several files"
-            )
+            todo = "cut the page into several files"
+            return Fault("page-too-long", f"at most {_MAX_BYTES} bytes", str(size), todo=todo)
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return Fault(
-            "unreadable-page",
-            "a text in UTF-8",
-            str(error).replace(f"{file.parent}/", "")[:120],
-            todo="save the page in UTF-8",
-        )
+        found = str(error).replace(f"{file.parent}/", "")[:120]
+        return Fault("unreadable-page", "a text in UTF-8", found, todo="save the page in UTF-8")
 
 
 def _page(root: Path, page: str, file: Path) -> WebPage:
     """Return the parts of a page in order: texts and, in Markdown, pictures, which are named by their paths below the
     folder. The result is empty if the page is not text.
     """
-    found = _text(root, file)
-    if isinstance(found, Fault):
+    text = _text(root, file)
+    if isinstance(text, Fault):
         return []
-    texts = _PICTURE.split(found) if file.suffix.lower() == ".md" else [found]
-    folder = PurePosixPath(page).parent
-    parts = (Image(normpath((folder / part).as_posix())) if n % 2 else part for n, part in enumerate(texts))
-    return list(parts)
-
-
-def _row(id: str, raw: Mapping[str, object]) -> HaystackQuestion | Fault:
-    question = raw.get("question")
-    if not isinstance(question, str) or not question.strip():
-        return Fault(
-            "missing-or-mistyped-field",
-            "a text",
-            repr(question),
-            field="question",
-            todo="correct the field in the source or with errata",
-        )
-    lists: dict[str, list[str]] = {}
-    for field in _LISTS:
-        value = raw.get(field, [])
-        if not isinstance(value, list) or not all(isinstance(name, str) and name.strip() for name in value):
-            return Fault(
-                "missing-or-mistyped-field",
-                "a list of texts",
-                repr(value)[:80],
-                field=field,
-                todo="correct the field in the source or with errata",
-            )
-        lists[field] = value
-    if broken := next((needle for needle in lists["needles"] if "\n" in needle or "<image>" in needle), ""):
-        return Fault(
-            "needle-with-marker",
-            "one line without <image>",
-            repr(broken)[:80],
-            field="needles",
-            todo="write each needle in one line, without this marker",
-        )
-    answer = _answer(raw.get("answer"), bool(lists["choices"]))
-    if isinstance(answer, Fault):
-        return answer
-    needles = [
-        {"id": f"needle-{n}", "image" if name.lower().endswith(PICTURE_ENDINGS) else "text": name}
-        for n, name in enumerate(lists["needles"])
-    ]
-    return HaystackQuestion(
-        id=id,
-        question=" ".join(question.split()),
-        needles=tuple(map(HiddenNeedle.model_validate, needles)),
-        choices=tuple(lists["choices"]),
-        shown=tuple(lists["shown"]),
-        **answer,
-    )
-
-
-def _answer(answer: object, has_choices: bool) -> dict[str, Any] | Fault:
-    if isinstance(answer, list) and answer and all(type(count) is int for count in answer):
-        return {"counts": tuple(answer)}
-    if has_choices and type(answer) is int:
-        return {"right": answer}
-    if not has_choices and isinstance(answer, str) and answer.strip():
-        return {"answers": (answer,)}
-    expected = "the index of a choice" if has_choices else "a text, or a list of counts"
-    return Fault(
-        "missing-or-mistyped-field",
-        expected,
-        repr(answer)[:80],
-        field="answer",
-        todo="correct the field in the source or with errata",
-    )
+    parts = _PICTURE.split(text) if file.suffix.lower() == ".md" else [text]
+    folder = PurePosixPath(page).parent  # every second part is the path of a picture, from the folder of the page
+    return [Image(normpath((folder / part).as_posix())) if n % 2 else part for n, part in enumerate(parts)]

@@ -1,6 +1,7 @@
 """MM-NIAH's rows one by one: every form that real rows have, what is named where none fits, and ordinals."""
 
 import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from one_dataset import write_lines
 import mmlongbench.task as mt
 from builders.common.pictures import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
-from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
 from builders.mm_niah.builder import MMNIAHOptions, NeedlePlace, asked
+from builders.mm_niah.mm_niah import find_sentences, own_page, pictures_asked, read_fields, read_question
 from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row, find_sentences
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row
 from mmlongbench.building.stages.rows import read_rows
 
 STAR = "\u2605"
@@ -84,15 +85,13 @@ def counting_text(counts: list[int], answer: object, **changes: Any) -> dict[str
 
 
 def row_of(raw: dict[str, Any]) -> HaystackQuestion:
-    found = read_annotation(raw)
-    assert not isinstance(found, mt.Fault), found
-    return found.question
+    return read_question(read_fields(raw))
 
 
 def fault_of(raw: dict[str, Any]) -> mt.Fault:
-    found = read_annotation(raw)
-    assert isinstance(found, mt.Fault), found
-    return found
+    with pytest.raises(mt.Rejected) as refused:
+        row_of(raw)
+    return refused.value.fault
 
 
 def page_of(raw: dict[str, Any], folder: Path) -> list[str | mt.Image]:
@@ -354,11 +353,11 @@ def test_whatever_a_field_holds_a_row_is_read_or_named(kind: int, data: st.DataO
             st.sampled_from([raw, facts] if isinstance(facts := raw.get("meta"), dict) and facts else [raw])
         )
         changed[data.draw(st.sampled_from(sorted(changed)))] = data.draw(odd)
-    found = read_annotation(raw)
-    asked = asked_by_refused(raw) if isinstance(found, mt.Fault) else [*asked_by(found)]
+    asked = pictures_asked(raw)
     assert all(isinstance(name, str) and name for name in asked)
-    if not isinstance(found, mt.Fault):
-        pictures = [part for part in own_page(found) if isinstance(part, mt.Image)]
+    with suppress(mt.Rejected):
+        row_of(raw)
+        pictures = [part for part in own_page(raw) if isinstance(part, mt.Image)]
         assert not {picture.path for picture in pictures} & set(asked)
 
 
