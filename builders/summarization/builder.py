@@ -159,7 +159,9 @@ class Summary(mt.Builder[Summarised]):
         opening, take_order = (INSTRUCTIONS[kind],), mt.InOrder(tuple(others))
         is_rendered = self.options.pages_as == "text" and not self.options.packs_text
         rendered = mt.Rendering(opening, partial(with_text, sources.documents)) if is_rendered else None
-        return mt.Draft(row.id, opening, (question,), (first,), take_order, rendered_as_text=rendered)
+        return mt.Draft(
+            (first,), take_order, id=row.id, instruction=opening, questions=(question,), rendered_as_text=rendered
+        )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file."""
@@ -186,7 +188,7 @@ class Summary(mt.Builder[Summarised]):
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         return mt.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
 
-    def gold(self, record: mt.Record) -> str:
+    def answer_of(self, record: mt.Record) -> str:
         """Return the summary as one text."""
         return joined_summary(record["summary"])
 

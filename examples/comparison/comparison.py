@@ -32,14 +32,14 @@ class Comparison(mt.Task[ComparisonRow]):
         place = {id: n for n, id in enumerate(draws.order("places", documents.ids))}
         others = draws.order("others", (documents[id] for id in documents.ids), lambda document: document.id)
         units = [
-            mt.Unit(page.path, "gold" if page.path in gold else "padding", mt.Image(page.path), (place[own.id], n))
+            mt.Unit(page.path, mt.Image(page.path), (place[own.id], n), "gold" if page.path in gold else "padding")
             for own in dict.fromkeys((first, second, *others))
             for n, page in enumerate(own.pages)
         ]
         question = mt.Question(row.id, ask(row.question), {"row": row, "gold": gold})
         required = tuple(unit for unit in units if unit.id in gold)
         rest = tuple(unit for unit in units if unit.id not in gold)
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), required, mt.InOrder(rest))
+        return mt.Draft(required, mt.InOrder(rest), id=row.id, instruction=(INSTRUCTION,), questions=(question,))
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the file. The metric `doc_qa` needs the format of the answer."""
@@ -49,7 +49,7 @@ class Comparison(mt.Task[ComparisonRow]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Rebuild the prompt of a line."""
-        units = [mt.Unit(path, "padding", mt.Image(path), ()) for path in record["pages"]]
+        units = [mt.Unit(path, mt.Image(path), (), "padding") for path in record["pages"]]
         return mt.assemble((INSTRUCTION,), units, "\n\n", ask(record["question"]))
 
 

@@ -37,7 +37,7 @@ class Dates(mt.Task[Letters]):
         hay = tuple(letter(path, number[path], "padding", (place,)) for place, path in drawn)
         answer = [number[path] for _, path in sorted(zip(row.dates, own, strict=True))]
         question = mt.Question(row.id, (ASK.format(row.writer),), {"writer": row.writer, "answer": answer})
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), needles, mt.InOrder(hay))
+        return mt.Draft(needles, mt.InOrder(hay), id=row.id, instruction=(INSTRUCTION,), questions=(question,))
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the file. The answer is a list of whole numbers, as its metric needs it."""
@@ -56,4 +56,4 @@ class Dates(mt.Task[Letters]):
 
 def letter(path: str, number: int, role: mt.Role, place: tuple[int, ...] | None = None) -> mt.Unit:
     """Return a page as a unit of the context, with its number in front."""
-    return mt.Unit(path, role, mt.Image(path), place, head=f"Letter {number}: ", data={"number": number})
+    return mt.Unit(path, mt.Image(path), place, role, head=f"Letter {number}: ", data={"number": number})

@@ -24,7 +24,13 @@ class Fables(mt.Task[Fable]):
         others = draws.order("others", self.others(row, sources), lambda other: other.id)
         units = tuple(fable(other.title, other.text, "negative", (n,)) for n, other in enumerate(others))
         question = mt.Question(row.id, ask(row.title), {"title": row.title, "moral": row.moral})
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), (fable(row.title, row.text, "gold"),), mt.InOrder(units))
+        return mt.Draft(
+            (fable(row.title, row.text, "gold"),),
+            mt.InOrder(units),
+            id=row.id,
+            instruction=(INSTRUCTION,),
+            questions=(question,),
+        )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the file."""
@@ -44,7 +50,7 @@ class Fables(mt.Task[Fable]):
 
 def fable(title: str, text: str, role: mt.Role, place: tuple[int, ...] | None = None) -> mt.Unit:
     """Return a fable as a unit of the context."""
-    return mt.Unit(title, role, text, place, head=f"{title}: ")
+    return mt.Unit(title, text, place, role, head=f"{title}: ")
 
 
 def ask(title: str) -> tuple[str]:

@@ -27,7 +27,7 @@ class Photograph(mt.Task[PhotographRow]):
         pages = [page.path for id in documents for page in sources.documents[id].pages]
         units = tuple(shown(path, "padding", (n,)) for n, path in enumerate(pages))
         question = mt.Question(row.id, ask(row.question), {"row": row, "photograph": needle.id})
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mt.InOrder(units))
+        return mt.Draft((needle,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,))
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the file."""
@@ -48,7 +48,7 @@ class Photograph(mt.Task[PhotographRow]):
 
 def shown(path: str, role: mt.Role, place: tuple[int, ...] | None = None) -> mt.Unit:
     """Return an image as a unit of the context."""
-    return mt.Unit(path, role, mt.Image(path), place)
+    return mt.Unit(path, mt.Image(path), place, role)
 
 
 def ask(question: str) -> tuple[str]:

@@ -206,7 +206,7 @@ def _take(
         raise DraftError(f"{draft.id}: two required units of one id")
     ahead = draft.closing.window if draft.closing else 0
     is_open = True
-    for unit in draft.take_order.units(length):
+    for number, unit in enumerate(draft.take_order.units(length)):
         if unit.id in seen:
             pictures = "; two files of the folder may be the same picture" if isinstance(unit.body, Image) else ""
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}{pictures}")
@@ -214,6 +214,9 @@ def _take(
         if unit.excluded:
             left_out[unit.excluded] += is_open
             continue
+        if unit.place is None or not unit.role:
+            place = (number,) if unit.place is None else unit.place
+            unit = replace(unit, place=place, role=unit.role or "padding")
         cost = pricer.unit(unit).total + separator
         if is_open and cost <= room:
             taken.append(unit)

@@ -219,5 +219,5 @@ class Rounds(TakeOrder):
                         break
                 else:
                     is_over = True
-                    yield Unit(f"{name}, round {turn}", "exemplar", "", (), excluded=f"no more pictures of {name}")
+                    yield Unit(f"{name}, round {turn}", "", (), "exemplar", excluded=f"no more pictures of {name}")
             turn += 1

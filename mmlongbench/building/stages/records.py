@@ -94,7 +94,7 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
     """Return all examples of a row at a length."""
     draws = dataset.draws(row.id)
     with calling("builder", dataset.spec.builder, "draft()", row):
-        draft = dataset.builder.draft(row, dataset.sources, draws)
+        draft = dataset.draft(row)
         return _examples(dataset, draft, draws, length)
 
 
