@@ -9,57 +9,28 @@ al. 2023, arXiv:2306.16527) with two parallel lists, `images` (URLs) and `texts`
 """
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
+import mmlongbench.task as mt
 from builders.common.pictures import picture_below
 from builders.common.splits import open_parquet
-from builders.mm_niah.ordinals import pictures_named
-from builders.mm_niah.rows import CARTOONS, HaystackQuestion, HiddenNeedle, Pages, WebPage, is_made, refuse
-from mmlongbench.task import (
-    MARKER,
-    Fault,
-    Image,
-    RawRow,
-    Reader,
-    Rejected,
-    Row,
-    RowFault,
-    SourceError,
-    SourcePaths,
-    json_line_at,
-    json_lines,
-    raw_row,
-    visible_files,
-)
+from builders.mm_niah.annotations import WEB, own_page, pictures_asked, read_fields, read_question
+from builders.mm_niah.rows import MISTYPED, HaystackQuestion, Pages, WebPage
 
-Category: TypeAlias = Literal[
-    "find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning"
-]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-Span: TypeAlias = tuple[int, int]
-WEB = "obelics"
-"""The name of the folder of pictures from web pages, in the source and in a release."""
-PAGE_BREAK = "</s>"
-"""The break between the pages of some contexts; it is not part of a page's text."""
 END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
 """The text at the end of a page of OBELICS."""
-MAX_NEEDLE = 10_000
-"""The maximum characters of a needle, which is a sentence."""
-MAX_COUNT = 10**6
-_WHOLE = re.compile(r"[0-9]{1,9}(?:\.0{1,9})?")
-_MISTYPED = "missing-or-mistyped-field"
+_WebRow: TypeAlias = Mapping[str, object]
+"""A page of OBELICS as it is in its file: a line of JSON or a row of Parquet."""
 
 
-class MMNIAHRows(Reader[HaystackQuestion]):
+class MMNIAHRows(mt.Reader[HaystackQuestion]):
     """MM-NIAH: questions about needles in interleaved web pages, each with a context of its own."""
 
-    row_type: ClassVar[type[Row]] = HaystackQuestion
+    row_type: ClassVar[type[mt.Row]] = HaystackQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     optional_sources: ClassVar[tuple[str, ...]] = ("obelics",)
     source_forms: ClassVar[Mapping[str, str]] = {
@@ -85,7 +56,7 @@ class MMNIAHRows(Reader[HaystackQuestion]):
         """
         self._roots: dict[Path, Path] = {}
 
-    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
         """Yield each question, with the id `mm-niah-<id>`; then, as faults, the pages of `obelics` that cannot be read.
 
         Raises:
@@ -94,37 +65,37 @@ class MMNIAHRows(Reader[HaystackQuestion]):
         """
         path = sources["questions"]
         self._roots[sources["images"]] = picture_root(sources["images"])
-        for number, _, raw in json_lines(path):
-            yield raw_row(f"mm-niah-{_id(raw, number)}", raw, path.name, f"line {number}")
+        for number, _, raw in mt.json_lines(path):
+            yield mt.raw_row(f"mm-niah-{_id(raw, number)}", raw, path.name, f"line {number}")
         for id, read, listed in _obelics(sources):
             page = obelics_page(read() if listed is None else listed)
-            if isinstance(page, Fault):
-                yield raw_row(id, page, sources["obelics"].name, id)
+            if isinstance(page, mt.Fault):
+                yield mt.raw_row(id, page, sources["obelics"].name, id)
 
-    def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> HaystackQuestion:
         """Return one question cleaned."""
         return read_question(read_fields(raw.fields))
 
-    def image(self, sources: SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
         """Return a picture of a context, a question or a web page."""
         folder = sources["images"]
         if folder not in self._roots:
             self._roots[folder] = picture_root(folder)
         return picture_below(folder, name, self._roots[folder])
 
-    def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
+    def asked_pictures(self, sources: mt.SourcePaths) -> Iterator[str]:
         """Yield the needles, patterns and options of all rows, including refused ones."""
-        for _, _, raw in json_lines(sources["questions"]):
-            if not isinstance(raw, Fault):
+        for _, _, raw in mt.json_lines(sources["questions"]):
+            if not isinstance(raw, mt.Fault):
                 yield from pictures_asked(raw)
 
-    def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
+    def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, WebPage]:
         """Return the web pages by id: the contexts of rows, from which the needles are removed (`row-<id>`), then the
         pages of `obelics`.
         """
         path, found = sources["questions"], dict[str, Callable[[], WebPage]]()
-        for number, offset, raw in json_lines(path):
-            if not isinstance(raw, Fault):
+        for number, offset, raw in mt.json_lines(path):
+            if not isinstance(raw, mt.Fault):
                 found.setdefault(f"row-{_id(raw, number)}", partial(_context_page, path, offset))
         return Pages(found | {id: partial(_web_page, read) for id, read, _ in _obelics(sources)})
 
@@ -147,363 +118,28 @@ def picture_root(folder: Path) -> Path:
         if len(roots) > 1:
             found = " and ".join(each.relative_to(folder).as_posix() for each in roots[:3])
             expected = f"one folder that holds {WEB}/"
-            raise SourceError(Fault("several-picture-folders", expected, found, folder.name, todo="name one of them"))
+            raise mt.SourceError(
+                mt.Fault("several-picture-folders", expected, found, folder.name, todo="name one of them")
+            )
         if roots:
             return roots[0]
         level = [below for each in level for below in sorted(each.glob("[!.]*/"))]
     return folder
 
 
-def _id(raw: Mapping[str, object] | Fault, number: int) -> str:
-    id = None if isinstance(raw, Fault) else raw.get("id")
+def _id(raw: Mapping[str, object] | mt.Fault, number: int) -> str:
+    id = None if isinstance(raw, mt.Fault) else raw.get("id")
     return str(id) if type(id) is int else f"line-{number}"
 
 
-# --- annotation rows --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The fields of a row of any category; needles, options and answer are read later, depending on the category."""
-
-    id: str
-    context: str
-    """The context without page breaks, with a marker for each picture."""
-    question: str
-    answer: object
-    meta: Mapping[str, object]
-    pictures: tuple[str, ...]
-    """The pictures of the context, in order."""
-    shown: tuple[str, ...]
-    """The pictures of the question."""
-
-
-def read_fields(raw: Mapping[str, object]) -> Fields:
-    """Return the fields of a row.
-
-    Raises:
-        Rejected: a field is missing or has another type, or there are not as many pictures as markers.
-
-    """
-    if type(raw.get("id")) is not int:
-        refuse(_MISTYPED, "an integer", repr(raw.get("id")), "id")
-    for field in ("context", "question"):
-        if not isinstance(text := raw.get(field), str) or not text.strip():
-            refuse(_MISTYPED, "a text", repr(text)[:80], field)
-    context, question, meta = str(raw["context"]), " ".join(str(raw["question"]).split()), raw.get("meta")
-    if not isinstance(meta, dict):
-        refuse(_MISTYPED, "an object", type(meta).__name__, "meta")
-    images = _names(raw.get("images_list"), "images_list")
-    of_question = question.count(MARKER)
-    markers = context.count(MARKER) + of_question
-    if markers != len(images):
-        refuse("markers-and-images", f"{markers} pictures, one a marker", str(len(images)), "images_list")
-    # Some of MM-NIAH's own programs put the question's pictures last in `images_list`, others first. So the folder of
-    # cartoons is more reliable than the place, unless pictures of the context are in this folder, too.
-    cartoons = {place for place, name in enumerate(images) if is_made(name, (CARTOONS,))}
-    last = set(range(len(images) - of_question, len(images)))
-    if len(cartoons) > of_question and not last <= cartoons:
-        expected = f"{of_question} of folder abnormal_pic*, or the last ones of them"
-        refuse("pattern-unknown", expected, f"{len(cartoons)} at other places", "images_list")
-    shown = cartoons if len(cartoons) == of_question else last
-    return Fields(
-        f"mm-niah-{raw['id']}",
-        context.replace(PAGE_BREAK, "\n\n"),
-        question,
-        raw.get("answer"),
-        meta,
-        pictures=tuple(name for place, name in enumerate(images) if place not in shown),
-        shown=tuple(images[place] for place in sorted(shown)),
-    )
-
-
-def read_question(fields: Fields) -> HaystackQuestion:
-    """Return the question of a row.
-
-    `meta.category` says what the row asks or, if this is none of `CATEGORIES`, the other fields do.
-
-    Raises:
-        Rejected: the row cannot be read, or the benchmark leaves it out (`Fault.is_expected`).
-
-    """
-    category = next((name for name in CATEGORIES if name == fields.meta.get("category")), None)
-    category = category or _category_by_fields(fields)
-    if category == "count-text":
-        return _counts_statements(fields)
-    if category == "count-image":
-        return _counts_patterns(fields)
-    if category in ("find-image", "visual-reasoning"):
-        return _asks_for_picture(fields, category)
-    return _asks_for_text(fields)
-
-
-def _category_by_fields(fields: Fields) -> Category:
-    is_count = counts_of(fields.answer) is not None
-    if fields.shown and is_count:
-        return "count-image"
-    if fields.meta.get("choices_image_path"):
-        is_pasted = any(map(is_made, fields.pictures))
-        return "find-image" if is_pasted or not pictures_named(fields.question) else "visual-reasoning"
-    if fields.meta.get("choices"):
-        try:
-            are_in_context = all(find_sentences(fields.context, _sentences(fields)).values())
-        except Rejected:
-            are_in_context = False
-        if not are_in_context:
-            return "visual-reasoning"
-    return "count-text" if is_count else "find-text"
-
-
-def _asks_for_text(fields: Fields) -> HaystackQuestion:
-    """Read retrieval and reasoning over text: needle sentences, and an answer that is a text or one of the options."""
-    texts = _sentences(fields)
-    _positions(fields, texts)
-    options = _names(fields.meta.get("choices") or [], "meta.choices")
-    if fields.meta.get("choices_image_path"):
-        todo = "the public format shows picture options with needles that are pictures, nowhere else"
-        refuse("picture-options", "options that are texts", "pictures", "meta.choices_image_path", todo)
-    question = "\n".join((fields.question, *(f"{chr(65 + n)}. {option}" for n, option in enumerate(options))))
-    answer = fields.answer
-    if type(answer) is int and 0 <= answer < len(options):
-        answer = options[answer]
-    if isinstance(answer, bool) or not isinstance(answer, str | int) or not str(answer).strip():
-        refuse(_MISTYPED, "a text, or the index of an option", repr(answer)[:80], "answer")
-    return _question(fields, "text", texts, question=question, answers=(str(answer),))
-
-
-def _counts_statements(fields: Fields) -> HaystackQuestion:
-    """Read counting over text: each needle is a statement with a number, so equal numbers make equal statements."""
-    texts, counts = _sentences(fields), _counts(fields)
-    in_order = [text for _, text in _positions(fields, texts)]
-    if not len(texts) == len(counts) == len(in_order):
-        expected = f"{len(counts)} statements in meta.needles and in the context, one for each number"
-        refuse("counts-and-needles", expected, f"{len(texts)} and {len(in_order)}", "answer")
-    # Usually the numbers of the answer are in the order of the document. If the statements say other numbers, the order
-    # of `meta.needles` is tried.
-    pairs = list(zip(in_order, counts, strict=True))
-    if any(re.search(r"\d", text) for text in in_order) and not _are_said(pairs):
-        pairs = sorted(zip(texts, counts, strict=True), key=lambda pair: in_order.index(pair[0]))
-        if not _are_said(pairs):
-            refuse("counts-and-needles", "the numbers that the statements give", repr(list(counts))[:80], "answer")
-    return _question(fields, "text", (text for text, _ in pairs), counts=tuple(count for _, count in pairs))
-
-
-def _are_said(pairs: Iterable[tuple[str, int]]) -> bool:
-    """Return whether each number occurs in its statement."""
-    return all(count in map(int, re.findall(r"\d{1,9}", text)) for text, count in pairs)
-
-
-def _counts_patterns(fields: Fields) -> HaystackQuestion:
-    """Read counting over pictures: the answer has one number for each picture of the document; the needles are the
-    pictures whose number is above 0.
-    """
-    counts = _counts(fields)
-    if len(counts) != len(fields.pictures):
-        expected = f"{len(fields.pictures)} numbers, one for each picture of the context"
-        refuse("counts-and-pictures", expected, str(len(counts)), "answer")
-    pairs = [(name, count) for name, count in zip(fields.pictures, counts, strict=True) if count]
-    if not pairs:
-        refuse("no-needles", "a number above 0", "zeros", "answer")
-    return _question(fields, "image", (name for name, _ in pairs), counts=tuple(count for _, count in pairs))
-
-
-def _asks_for_picture(fields: Fields, category: Category) -> HaystackQuestion:
-    """Read retrieval and reasoning over pictures: one needle, and options that are pictures.
-
-    Options that are texts are refused, and so are Multi-view rows, which the benchmark leaves out. Only these ask about
-    two pictures of their context.
-    """
-    has_texts, has_pictures = (bool(fields.meta.get(key)) for key in ("choices", "choices_image_path"))
-    named, listed = pictures_named(fields.question), fields.meta.get("needles")
-    names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
-    files = {PurePosixPath(name).name for name in names}
-    needles = [place for place, name in enumerate(fields.pictures) if name in names]
-    needles = needles or [place for place, name in enumerate(fields.pictures) if PurePosixPath(name).name in files]
-    if has_texts and has_pictures:
-        refuse("two-kinds-of-options", "options that are texts or pictures", "both", "meta.choices")
-    has_frames = 2 in (len(needles), len(named))
-    if category == "visual-reasoning" and (has_texts or (not has_pictures and has_frames)):
-        found = f"two frames whose options are {'texts' if has_texts else 'missing'}"
-        todo = "nothing is to be done: the benchmark leaves Multi-view rows out and keeps Jigsaw rows"
-        expected = "a needle whose options are pictures"
-        raise Rejected(Fault("multi-view", expected, found, field="meta.choices", todo=todo, is_expected=True))
-    if has_texts:
-        refuse("text-options", "picture choices", "options that are texts", "meta.choices")
-    choices = _names(fields.meta.get("choices_image_path") or [], "meta.choices_image_path")
-    if type(fields.answer) is not int:
-        refuse(_MISTYPED, "an index of the choices", repr(fields.answer)[:80], "answer")
-    expected = "one picture that meta.needles names"
-    if category == "find-image":
-        # `meta.needles` names the file of the cartoon that was pasted, which is not a picture of the document.
-        needles = [place for place, name in enumerate(fields.pictures) if is_made(name)]
-        expected = "one picture with a pasted cartoon, in a folder *paste* or abnormal_pic*"
-    needles = needles or [place for place, name in enumerate(fields.pictures) if not _is_web(name)]
-    if len(needles) != 1:
-        refuse("needle-unknown", f"{expected}, or one outside obelics/", str(len(needles)), "images_list")
-    return _question(
-        fields,
-        "image",
-        [fields.pictures[needles[0]]],
-        choices=tuple(choices),
-        right=fields.answer,
-        is_ordinal_stale=len(named) == 1 and named[0].place != needles[0] + 1,
-    )
-
-
-def _question(fields: Fields, kind: str, needles: Iterable[str], **others: Any) -> HaystackQuestion:  # noqa: ANN401
-    hidden = tuple(HiddenNeedle.model_validate({"id": f"needle-{n}", kind: each}) for n, each in enumerate(needles))
-    listed = fields.meta.get("needles")
-    is_mended = kind == "text" and isinstance(listed, list) and any("\n" in needle.strip() for needle in listed)
-    repairs = ("needle-on-several-lines",) if is_mended else ()
-    pages = (f"row-{fields.id.removeprefix('mm-niah-')}",)
-    about: dict[str, Any] = {"question": fields.question, "shown": fields.shown, **others}
-    return HaystackQuestion(id=fields.id, pages=pages, needles=hidden, repairs=repairs, **about)
-
-
-def _sentences(fields: Fields) -> list[str]:
-    """Return the needles of a text row with normalised white space; refuse anything but a list of sentences."""
-    needles = fields.meta.get("needles")
-    if not isinstance(needles, list) or not needles:
-        refuse("no-needles", "a list of needles", repr(needles)[:80], "meta.needles")
-    if not all(isinstance(needle, str) and needle.strip() for needle in needles):
-        refuse(_MISTYPED, "a list of sentences", repr(needles)[:80], "meta.needles")
-    if (longest := max(map(len, needles))) > MAX_NEEDLE:
-        refuse("needle-too-long", f"at most {MAX_NEEDLE} characters", str(longest), "meta.needles")
-    return [" ".join(needle.split()) for needle in needles]
-
-
-def _positions(fields: Fields, texts: Sequence[str]) -> list[tuple[Span, str]]:
-    """Return (position, text) of all needle sentences in the context, in the order of the document. Refuse a needle
-    that occurs in the context less often than in the list of needles.
-    """
-    found = find_sentences(fields.context, texts)
-    for text in texts:
-        if len(found[text]) < texts.count(text):
-            expected = f"{texts.count(text)} × {text!r:.80} in the context"
-            refuse("needle-unknown", expected, str(len(found[text])), "meta.needles")
-    return sorted((span, text) for text, spans in found.items() for span in spans)
-
-
-def find_sentences(context: str, texts: Sequence[str]) -> dict[str, list[Span]]:
-    """Return the positions of each text in a context, with any white space between its words.
-
-    A text that is part of a longer text is not found inside the longer one.
-
-    >>> find_sentences("It is 4. So it is 4. It is 4.", ["So it is 4.", "it is 4.", "It is 4."])
-    {'So it is 4.': [(9, 20)], 'it is 4.': [], 'It is 4.': [(0, 8), (21, 29)]}
-    """
-    taken: list[Span] = []
-    found: dict[str, list[Span]] = {}
-    for text in sorted(dict.fromkeys(texts), key=len, reverse=True):
-        pattern = re.compile(r"\s+".join(map(re.escape, text.split())))
-        spans = [each.span() for each in pattern.finditer(context)]
-        found[text] = [span for span in spans if not any(span[0] < end and start < span[1] for start, end in taken)]
-        taken += found[text]
-    return {text: found[text] for text in texts}
-
-
-def _counts(fields: Fields) -> tuple[int, ...]:
-    if (counts := counts_of(fields.answer)) is None:
-        expected = "a list of whole numbers, or a text that spells one"
-        refuse(_MISTYPED, expected, repr(fields.answer)[:80], "answer")
-    return counts
-
-
-def counts_of(answer: object) -> tuple[int, ...] | None:
-    """Return the numbers of a counting answer, given as a list or as JSON text; None for anything else. A number is
-    whole, from 0 to `MAX_COUNT`, and may be written as text or as `2.0`.
-
-    >>> counts_of("[1, 2.0]"), counts_of(["1", "2"]), counts_of("[1.5]")
-    ((1, 2), (1, 2), None)
-    """
-    if isinstance(answer, str):
-        try:
-            answer = json.loads(answer)
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(answer, list) or not answer:
-        return None
-    counts = []
-    for value in answer:
-        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
-            value = float(value)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if type(value) is not int or not 0 <= value <= MAX_COUNT:
-            return None
-        counts.append(value)
-    return tuple(counts)
-
-
-def _names(value: object, field: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-        refuse(_MISTYPED, "a list of names", repr(value)[:80], field)
-    return value
-
-
-def _is_web(name: str) -> bool:
-    return WEB in PurePosixPath(name).parts[:-1]
-
-
-def _asked(question: HaystackQuestion) -> list[str]:
-    return [*(each.image for each in question.needles if each.image), *question.shown, *question.choices]
-
-
-def pictures_asked(raw: Mapping[str, object]) -> list[str]:
-    """Return the pictures that a row asks about or shows beside its question. If the row cannot be read, these may be
-    its options, and all its pictures that are not from web pages.
-    """
-    try:
-        return _asked(read_question(read_fields(raw)))
-    except Rejected:
-        meta, images = raw.get("meta"), raw.get("images_list")
-        options = meta.get("choices_image_path") if isinstance(meta, dict) else None
-        options, names = (listed if isinstance(listed, list) else [] for listed in (options, images))
-        named = [name for name in (*options, *names) if isinstance(name, str) and name]
-        return [name for name in named if name in options or not _is_web(name)]
-
-
-def own_page(raw: Mapping[str, object]) -> WebPage:
-    """Return the context of a row, without the needles and the pictures that are shown beside the question. It is the
-    first page of the row's haystack.
-
-    The context of a row that the benchmark leaves out has only the pictures that are from web pages. The result is
-    empty if the row cannot be read.
-    """
-    needles: list[tuple[Span, str]] = []
-    try:
-        fields = read_fields(raw)
-        question = read_question(fields)
-    except Rejected as refused:
-        if not refused.fault.is_expected:
-            return []
-        hidden = {name for name in fields.pictures if not _is_web(name)}
-    else:
-        hidden = set(_asked(question))
-        if question.needles[0].text:
-            needles = _positions(fields, _sentences(fields))
-    context = fields.context
-    for (start, end), _ in reversed(needles):
-        context = f"{context[:start]} {context[end:]}"
-    first, *others = context.split(MARKER)
-    parts: list[str | Image] = [first]
-    for name, text in zip(fields.pictures, others, strict=True):
-        parts += [text] if name in hidden else [Image(name), text]
-    return parts
-
-
 def _context_page(path: Path, offset: int) -> WebPage:
-    raw = json_line_at(path, offset)
-    return [] if isinstance(raw, Fault) else own_page(raw)
+    raw = mt.json_line_at(path, offset)
+    return [] if isinstance(raw, mt.Fault) else own_page(raw)
 
 
-# --- web pages of OBELICS ---------------------------------------------------------------------------------------------
-
-_WebRow: TypeAlias = Mapping[str, object]
-"""A page as it is in its file: a line of JSON or a row of Parquet."""
-
-
-def _obelics(sources: SourcePaths) -> Iterator[tuple[str, Callable[[], _WebRow | Fault], _WebRow | Fault | None]]:
+def _obelics(
+    sources: mt.SourcePaths,
+) -> Iterator[tuple[str, Callable[[], _WebRow | mt.Fault], _WebRow | mt.Fault | None]]:
     """Yield (id, function that reads the row, row) of each page, in the order of the files; the id is
     `obelics/<file>-<row from 0>`. The row is None in Parquet files, which are not read for this.
 
@@ -514,15 +150,15 @@ def _obelics(sources: SourcePaths) -> Iterator[tuple[str, Callable[[], _WebRow |
     if (source := sources.get("obelics")) is None:
         return
     endings = (".jsonl", ".json", ".parquet")
-    files = [source] if source.is_file() else [file for file in visible_files(source) if file.suffix in endings]
+    files = [source] if source.is_file() else [file for file in mt.visible_files(source) if file.suffix in endings]
     if not files:
         todo = "give the folder that has these files"
-        raise SourceError(Fault("no-pages", "JSON Lines or Parquet files", "none in it", source.name, todo=todo))
+        raise mt.SourceError(mt.Fault("no-pages", "JSON Lines or Parquet files", "none in it", source.name, todo=todo))
     for file in files:
         stem = f"{WEB}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
         if file.suffix != ".parquet":
-            for number, (_, offset, raw) in enumerate(json_lines(file)):
-                yield f"{stem}-{number}", partial(json_line_at, file, offset), raw
+            for number, (_, offset, raw) in enumerate(mt.json_lines(file)):
+                yield f"{stem}-{number}", partial(mt.json_line_at, file, offset), raw
             continue
         metadata = open_parquet(file).metadata
         rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -531,14 +167,14 @@ def _obelics(sources: SourcePaths) -> Iterator[tuple[str, Callable[[], _WebRow |
             yield f"{stem}-{number}", partial(_parquet_row, file, group, row), None
 
 
-def _parquet_row(file: Path, group: int, row: int) -> _WebRow | Fault:
+def _parquet_row(file: Path, group: int, row: int) -> _WebRow | mt.Fault:
     import pyarrow as pa
 
     try:
         return _row_group(file, group)[row]
     except (pa.ArrowException, OSError, ValueError, IndexError) as error:
         todo = "take the page out, or download the file again"
-        return Fault("unreadable-row", "a row that can be read", str(error)[:200], todo=todo)
+        return mt.Fault("unreadable-row", "a row that can be read", str(error)[:200], todo=todo)
 
 
 @lru_cache(maxsize=4)
@@ -548,35 +184,35 @@ def _row_group(file: Path, group: int) -> Sequence[_WebRow]:
     return parquet.read_row_group(group, columns).to_pylist()
 
 
-def _web_page(read: Callable[[], _WebRow | Fault]) -> WebPage:
+def _web_page(read: Callable[[], _WebRow | mt.Fault]) -> WebPage:
     page = obelics_page(read())
-    return [] if isinstance(page, Fault) else page
+    return [] if isinstance(page, mt.Fault) else page
 
 
-def obelics_page(raw: _WebRow | Fault) -> list[str | Image] | Fault:
+def obelics_page(raw: _WebRow | mt.Fault) -> list[str | mt.Image] | mt.Fault:
     """Return the texts and pictures of a row, or what is wrong with it."""
-    if isinstance(raw, Fault):
+    if isinstance(raw, mt.Fault):
         return raw
     texts, images, metadata = raw.get("texts"), raw.get("images"), raw.get("metadata")
     todo = "take the page out, or download the file again"
     if not isinstance(texts, list) or not isinstance(images, list) or len(texts) != len(images):
-        return Fault(_MISTYPED, "two lists of one length", "something else", field="texts, images", todo=todo)
+        return mt.Fault(MISTYPED, "two lists of one length", "something else", field="texts, images", todo=todo)
     try:  # the source stores this list as a text
         entries = json.loads(metadata) if isinstance(metadata, str) else metadata
     except (ValueError, RecursionError):
         entries = None
     if not isinstance(entries, list) or len(entries) != len(texts):
         entries = [None] * len(texts)
-    parts: list[str | Image] = []
+    parts: list[str | mt.Image] = []
     for number, (text, url, entry) in enumerate(zip(texts, images, entries, strict=True)):
         given = text if url is None else url
         if (text is None) == (url is None) or not isinstance(given, str):
             expected, found = "a text or a URL, the other null", repr((text, url))[:80]
-            return Fault("text-or-image", expected, found, field=f"[{number}]", todo=todo)
+            return mt.Fault("text-or-image", expected, found, field=f"[{number}]", todo=todo)
         if url is None:
             parts.append(given.replace(END, " "))
             continue
         name = entry.get("formatted_filename") if isinstance(entry, dict) else None
         name = PurePosixPath(name).name if isinstance(name, str) else ""
-        parts.append(Image(f"{WEB}/{name or PurePosixPath(urlsplit(given).path).name or 'image'}"))
+        parts.append(mt.Image(f"{WEB}/{name or PurePosixPath(urlsplit(given).path).name or 'image'}"))
     return parts

@@ -14,24 +14,9 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any, ClassVar, NoReturn
 
+import mmlongbench.task as mt
 from builders.common.pictures import picture_below
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, Pages, WebPage, refuse
-from mmlongbench.task import (
-    MARKER,
-    PICTURE_ENDINGS,
-    Fault,
-    Image,
-    RawRow,
-    Reader,
-    Row,
-    RowFault,
-    SourceError,
-    SourcePaths,
-    file_inside,
-    json_lines,
-    raw_row,
-    visible_files,
-)
+from builders.mm_niah.rows import MISTYPED, HaystackQuestion, HiddenNeedle, Pages, WebPage, refuse
 
 ENDINGS = (".txt", ".md")
 _MAX_BYTES = 20_000_000
@@ -42,10 +27,10 @@ one pass."""
 _LISTS = ("needles", "choices", "shown")
 
 
-class OwnPages(Reader[HaystackQuestion]):
+class OwnPages(mt.Reader[HaystackQuestion]):
     """Reads your own pages and pictures as a haystack, with your own needles."""
 
-    row_type: ClassVar[type[Row]] = HaystackQuestion
+    row_type: ClassVar[type[mt.Row]] = HaystackQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
     optional_sources: ClassVar[tuple[str, ...]] = ("images",)
     source_forms: ClassVar[Mapping[str, str]] = {
@@ -62,20 +47,20 @@ class OwnPages(Reader[HaystackQuestion]):
     image_folder: ClassVar[str] = "mm-niah"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", *_LISTS)
 
-    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
         """Yield each question, with its `id` or, without one, `mm-niah-<line from 0>`; then, as faults, the pages that
         are not text.
         """
         path, root = sources["questions"], sources["documents"]
-        for number, _, raw in json_lines(path):
-            given = None if isinstance(raw, Fault) else raw.get("id")
+        for number, _, raw in mt.json_lines(path):
+            given = None if isinstance(raw, mt.Fault) else raw.get("id")
             id = given if isinstance(given, str) and given.strip() else f"mm-niah-{number - 1}"
-            yield raw_row(id, raw, path.name, f"line {number}")
+            yield mt.raw_row(id, raw, path.name, f"line {number}")
         for page, file in _files(root).items():
-            if isinstance(text := _text(root, file), Fault):
-                yield raw_row(page, text, page, "page")
+            if isinstance(text := _text(root, file), mt.Fault):
+                yield mt.raw_row(page, text, page, "page")
 
-    def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> HaystackQuestion:
         """Return one question cleaned."""
         fields = {"needles": [], "choices": [], "shown": [], **raw.fields}
         question, answer = fields.get("question"), fields.get("answer")
@@ -85,9 +70,9 @@ class OwnPages(Reader[HaystackQuestion]):
             names = fields[field]
             if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
                 _refuse_field(field, "a list of texts", repr(names)[:80])
-        if broken := next((needle for needle in fields["needles"] if "\n" in needle or MARKER in needle), ""):
+        if broken := next((needle for needle in fields["needles"] if "\n" in needle or mt.MARKER in needle), ""):
             todo = "write each needle in one line, without this marker"
-            refuse("needle-with-marker", f"one line without {MARKER}", repr(broken)[:80], "needles", todo)
+            refuse("needle-with-marker", f"one line without {mt.MARKER}", repr(broken)[:80], "needles", todo)
         about: dict[str, Any]
         if isinstance(answer, list) and answer and all(type(count) is int for count in answer):
             about = {"counts": tuple(answer)}
@@ -99,7 +84,7 @@ class OwnPages(Reader[HaystackQuestion]):
             expected = "the index of a choice" if fields["choices"] else "a text, or a list of counts"
             _refuse_field("answer", expected, repr(answer)[:80])
         needles = [
-            {"id": f"needle-{n}", "image" if name.lower().endswith(PICTURE_ENDINGS) else "text": name}
+            {"id": f"needle-{n}", "image" if name.lower().endswith(mt.PICTURE_ENDINGS) else "text": name}
             for n, name in enumerate(fields["needles"])
         ]
         return HaystackQuestion(
@@ -111,55 +96,55 @@ class OwnPages(Reader[HaystackQuestion]):
             **about,
         )
 
-    def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
+    def asked_pictures(self, sources: mt.SourcePaths) -> Iterator[str]:
         """Yield the needles, choices and shown pictures of all questions, including refused ones."""
-        for _, _, raw in json_lines(sources["questions"]):
-            listed = [] if isinstance(raw, Fault) else [raw.get(field) for field in _LISTS]
+        for _, _, raw in mt.json_lines(sources["questions"]):
+            listed = [] if isinstance(raw, mt.Fault) else [raw.get(field) for field in _LISTS]
             names = (name for names in listed if isinstance(names, list) for name in names)
-            yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURE_ENDINGS))
+            yield from (name for name in names if isinstance(name, str) and name.lower().endswith(mt.PICTURE_ENDINGS))
 
-    def image(self, sources: SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
         """Return a picture below the folder `images` or, without this folder, below `documents`."""
         folder = sources.get("images", sources["documents"])
         return picture_below(folder.parent if folder.is_file() else folder, name)
 
-    def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
+    def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, WebPage]:
         """Return the pages by their paths below the folder, sorted."""
         root = sources["documents"]
         return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
 
 
 def _refuse_field(field: str, expected: str, found: str) -> NoReturn:
-    refuse("missing-or-mistyped-field", expected, found, field, "correct the field in the source or with errata")
+    refuse(MISTYPED, expected, found, field, "correct the field in the source or with errata")
 
 
 def _files(source: Path) -> dict[str, Path]:
     """Return the files of pages by their paths below the folder."""
     if source.is_file():
         return {source.name: source}
-    pages = (file for file in visible_files(source) if file.suffix.lower() in ENDINGS)
+    pages = (file for file in mt.visible_files(source) if file.suffix.lower() in ENDINGS)
     found = {file.relative_to(source).as_posix(): file for file in pages}
     if not found:
         expected, todo = (
             f"files that end in {' or '.join(ENDINGS)}",
             "put pages with one of these endings into the folder",
         )
-        raise SourceError(Fault("no-pages", expected, "none", source.name, todo=todo))
+        raise mt.SourceError(mt.Fault("no-pages", expected, "none", source.name, todo=todo))
     return dict(sorted(found.items()))
 
 
-def _text(root: Path, file: Path) -> str | Fault:
-    if root.is_dir() and file_inside(root, file.relative_to(root)) is None:
+def _text(root: Path, file: Path) -> str | mt.Fault:
+    if root.is_dir() and mt.file_inside(root, file.relative_to(root)) is None:
         todo = "put the page itself into the folder"
-        return Fault("path-outside-source", "a page that lies in the folder", "a link out of it", todo=todo)
+        return mt.Fault("path-outside-source", "a page that lies in the folder", "a link out of it", todo=todo)
     try:
         if (size := file.stat().st_size) > _MAX_BYTES:
             todo = "cut the page into several files"
-            return Fault("page-too-long", f"at most {_MAX_BYTES} bytes", str(size), todo=todo)
+            return mt.Fault("page-too-long", f"at most {_MAX_BYTES} bytes", str(size), todo=todo)
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         found = str(error).replace(f"{file.parent}/", "")[:120]
-        return Fault("unreadable-page", "a text in UTF-8", found, todo="save the page in UTF-8")
+        return mt.Fault("unreadable-page", "a text in UTF-8", found, todo="save the page in UTF-8")
 
 
 def _page(root: Path, page: str, file: Path) -> WebPage:
@@ -167,8 +152,8 @@ def _page(root: Path, page: str, file: Path) -> WebPage:
     folder. The result is empty if the page is not text.
     """
     text = _text(root, file)
-    if isinstance(text, Fault):
+    if isinstance(text, mt.Fault):
         return []
     parts = _PICTURE.split(text) if file.suffix.lower() == ".md" else [text]
     folder = PurePosixPath(page).parent  # every second part is the path of a picture, from the folder of the page
-    return [Image(normpath((folder / part).as_posix())) if n % 2 else part for n, part in enumerate(parts)]
+    return [mt.Image(normpath((folder / part).as_posix())) if n % 2 else part for n, part in enumerate(parts)]

@@ -1,9 +1,12 @@
-"""The row that the readers of MM-NIAH make for its builder, what must hold for it, and its web pages, which are read
-when they are needed.
+"""The question that the readers of MM-NIAH make for its builder, what must hold for it, and the pictures that it names
+by ordinals, such as "the second image".
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Annotated, NoReturn, TypeAlias
 
@@ -14,10 +17,13 @@ import mmlongbench.task as mt
 WebPage: TypeAlias = Sequence[str | mt.Image]
 CORRECT = "correct the row in the source or with errata, or take it out"
 """What to do about most rows that cannot be read."""
+MISTYPED = "missing-or-mistyped-field"
 CARTOONS = "abnormal_pic*"
 """The names, as a pattern, of folders with cartoons."""
 _MADE = ("*paste*", CARTOONS)
 """Folders with pictures that MM-NIAH made: page pictures with a pasted cartoon, and cartoons."""
+MAX_PLACE = 9_999
+"""The highest place of a picture that is named in words."""
 
 
 class Pages(Mapping[str, WebPage]):
@@ -141,3 +147,102 @@ def _check_needles(row: HaystackQuestion, task: str, kind: str) -> None:
             refuse("needle-with-marker", f"one line without {mt.MARKER}", repr(body), "needles")
         if not mt.normalise(body):
             refuse("empty-needle", "a sentence", repr(body), "needles")
+
+
+# --- ordinals ---------------------------------------------------------------------------------------------------------
+# An ordinal is the place of a picture, from 1, among all pictures of one context. In another context, it is usually
+# wrong.
+
+_WORD = re.compile(r"[a-z]+|\d+[a-z]+", re.IGNORECASE)
+_NO_QUESTION = r"(?!\s+(?:of|one|image|picture|photo|option|choice|is\s+(?:the|it)|are|do|does|can)\b)"
+_CLAUSE = (
+    rf"whose|that|with|having|missing\s+(?:its|the|an?)|where(?!\s+is\b){_NO_QUESTION}|(?:in\s+)?which{_NO_QUESTION}"
+)
+_DESCRIBED = re.compile(rf"(?P<noun>\s+\w+(?:\s+(?:of|in)\s+the\s+\w+)?),?(?P<clause>\s+\(?(?:{_CLAUSE})\b)", re.I)
+"""Matches the noun for a picture and the clause that describes the picture; a comma between them is removed with the
+ordinal."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPicture:
+    """An ordinal in a question."""
+
+    place: int
+    """The place that the ordinal names, from 1."""
+    start: int
+    """The position of the ordinal's first character."""
+    end: int
+    """The position after the ordinal."""
+
+
+@cache
+def all_ordinals() -> tuple[str, ...]:
+    """Return the ordinals of all places, in order, from `first`."""
+    return tuple(mt.ordinal_words(place) for place in range(1, MAX_PLACE + 1))
+
+
+def pictures_named(question: str) -> tuple[NamedPicture, ...]:
+    """Return the pictures that a question names by `the <ordinal> image`, in the order in which it names them.
+
+    Images may also be called pictures or photos. Ordinals may be written in digits with `st`, `nd`, `rd` or `th`, even
+    if the ending is wrong.
+
+    >>> [each.place for each in pictures_named("Given the twenty-first image and the 22th photo, which is it?")]
+    [21, 22]
+    >>> [each.place for each in pictures_named("The first and second image are frames of one video.")]
+    [1, 2]
+    >>> pictures_named("Which of the following images appears first?")
+    ()
+    """
+    named = []
+    places, run = _places()
+    for found in run.finditer(question):
+        start = None  # of an ordinal, which ends at a word such as `first` or `2nd`
+        for word in _WORD.finditer(question, *found.span(1)):
+            if start is None and word[0].lower() == "and":
+                continue
+            start = word.start() if start is None else start
+            words = question[start : word.end()]
+            digits = re.fullmatch(r"(\d{1,4})[a-z]+", words.lower())
+            if place := int(digits[1]) if digits else places.get(_key(words)):
+                named.append(NamedPicture(place, start, word.end()))
+                start = None
+    return tuple(named)
+
+
+def renamed(question: str, named: NamedPicture, ordinal: str) -> str:
+    """Return the question with another ordinal; if the old ordinal begins with a capital letter, the new one does, too.
+
+    >>> question = "Given the second image, whose corner is missing, which is it?"
+    >>> renamed(question, pictures_named(question)[0], "one hundred and first")
+    'Given the one hundred and first image, whose corner is missing, which is it?'
+    """
+    words = ordinal.capitalize() if question[named.start].isupper() else ordinal
+    return f"{question[: named.start]}{words}{question[named.end :]}"
+
+
+def without_ordinal(question: str, named: NamedPicture) -> str | None:
+    """Return the question without the ordinal if a description of the picture follows the ordinal; otherwise None.
+
+    >>> question = "Given the second image, whose corner is missing, which is it?"
+    >>> without_ordinal(question, pictures_named(question)[0])
+    'Given the image whose corner is missing, which is it?'
+    """
+    found = _DESCRIBED.match(question, named.end)
+    return found and f"{question[: named.start]}{found['noun'].lstrip()}{found['clause']}{question[found.end() :]}"
+
+
+def _key(words: str) -> str:
+    """Return number words in lower case, with single blanks and without `and`."""
+    return " ".join(word for word in _WORD.findall(words.lower()) if word != "and")
+
+
+@cache
+def _places() -> tuple[Mapping[str, int], re.Pattern[str]]:
+    """Return the place of each ordinal, by its `_key`; and the pattern of number words before the word for a
+    picture.
+    """
+    places = {_key(words): place for place, words in enumerate(all_ordinals(), 1)}
+    word = rf"(?:{'|'.join(sorted({word for key in places for word in key.split()}))}|\d{{1,4}}(?:st|nd|rd|th))"
+    run = rf"{word}(?:(?:\s*,\s*|-|\s+)(?:and\s+)?{word}){{0,24}}"
+    return places, re.compile(rf"\bthe\s+({run})\s+(?:image|picture|photo(?:graph)?)s?\b", re.IGNORECASE)

@@ -14,10 +14,18 @@ from one_dataset import write_lines
 import mmlongbench.task as mt
 from builders.common.pictures import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
-from builders.mm_niah.builder import MMNIAHOptions, asked
-from builders.mm_niah.mm_niah import find_sentences, own_page, pictures_asked, read_fields, read_question
-from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row
+from builders.mm_niah.annotations import find_sentences, own_page, pictures_asked, read_fields, read_question
+from builders.mm_niah.builder import MMNIAHOptions, worded
+from builders.mm_niah.rows import (
+    MAX_PLACE,
+    HaystackQuestion,
+    HiddenNeedle,
+    all_ordinals,
+    check_row,
+    pictures_named,
+    renamed,
+    without_ordinal,
+)
 from mmlongbench.building.stages.rows import read_rows
 
 STAR = "\u2605"
@@ -152,7 +160,7 @@ def test_numbers_that_are_not_those_of_the_statements_are_named() -> None:
     twice["meta"]["needles"] *= 2
     assert (fault_of(twice).reason, fault_of(twice).found) == ("needle-unknown", "1")
     long, short = "So the owl counted 4.", "the owl counted 4."
-    assert find_sentences(f"{long} And {short}", [short, long]) == {short: [(26, 44)], long: [(0, 21)]}
+    assert find_sentences(f"{long} And {short}", [short, long]) == [((0, 21), long), ((26, 44), short)]
 
 
 # --- counting pictures ------------------------------------------------------------------------------------------------
@@ -487,8 +495,12 @@ def ordinal_row(question: str = QUESTION, needles: int = 1) -> HaystackQuestion:
     return HaystackQuestion(id="q", question=question, needles=hidden, choices=("a.png", "b.png"), right=0)
 
 
+def asked(row: HaystackQuestion, ordinal: Any) -> tuple[str, mt.Wording | None]:
+    return worded(row, pictures_named(row.question), ordinal, row.choices)
+
+
 def wording() -> mt.Wording:
-    found = asked(ordinal_row(), "rewrite", ("a.png", "b.png")).wording
+    _, found = asked(ordinal_row(), "rewrite")
     assert found is not None
     return found
 
@@ -601,17 +613,15 @@ SEVERAL = "Which of the second image or the third image is the part of the first
 
 
 def test_what_is_asked_with_an_ordinal() -> None:
-    ways: tuple[Any, ...] = ("rewrite", "neutral", "source")
-    for ordinal in ways:
-        found = asked(ordinal_row("Which cartoon is seen?"), ordinal, ())
-        assert (found.text, found.wording, found.named) == ("Which cartoon is seen?", None, ())
+    for ordinal in ("rewrite", "neutral", "source"):
+        assert asked(ordinal_row("Which cartoon is seen?"), ordinal) == ("Which cartoon is seen?", None)
     for row in (ordinal_row(SEVERAL), ordinal_row(needles=2)):
-        for ordinal in ways[:2]:
+        for ordinal in ("rewrite", "neutral"):
             with pytest.raises(mt.Rejected, match="several-ordinals: expected one ordinal and one needle"):
-                asked(row, ordinal, ())
-        assert asked(row, "source", ()).text == row.question
+                asked(row, ordinal)
+        assert asked(row, "source") == (row.question, None)
     with pytest.raises(mt.Rejected, match=r"ordinal-without-description: .*; set options\.ordinal to rewrite"):
-        asked(ordinal_row("What is missing in the second image?"), "neutral", ())
+        asked(ordinal_row("What is missing in the second image?"), "neutral")
 
 
 def test_a_needle_behind_the_last_ordinal_is_named() -> None:
