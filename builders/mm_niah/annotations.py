@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import mmlongbench.task as mt
 from builders.mm_niah.rows import (
@@ -24,10 +24,7 @@ from builders.mm_niah.rows import (
     refuse,
 )
 
-Category: TypeAlias = Literal[
-    "find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning"
-]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
+CATEGORIES = ("find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning")
 Span: TypeAlias = tuple[int, int]
 WEB = "obelics"
 """The name of the folder of pictures from web pages, in the source and in a release."""
@@ -48,7 +45,7 @@ class Fields:
     """The context without page breaks, with a marker for each picture."""
     question: str
     answer: object
-    meta: Mapping[str, object]
+    meta: Mapping[str, Any]
     pictures: tuple[str, ...]
     """The pictures of the context, in order."""
     shown: tuple[str, ...]
@@ -114,7 +111,7 @@ def read_question(fields: Fields) -> HaystackQuestion:
     return _asks_for_text(fields)
 
 
-def _category_by_fields(fields: Fields) -> Category:
+def _category_by_fields(fields: Fields) -> str:
     is_count = counts_of(fields.answer) is not None
     if fields.shown and is_count:
         return "count-image"
@@ -123,12 +120,10 @@ def _category_by_fields(fields: Fields) -> Category:
         return "find-image" if is_pasted or not pictures_named(fields.question) else "visual-reasoning"
     if fields.meta.get("choices"):
         try:
-            are_in_context = {*(texts := _sentences(fields))} == {
-                text for _, text in find_sentences(fields.context, texts)
-            }
+            texts = _sentences(fields)
         except mt.Rejected:
-            are_in_context = False
-        if not are_in_context:
+            return "visual-reasoning"
+        if {*texts} != {text for _, text in find_sentences(fields.context, texts)}:
             return "visual-reasoning"
     return "count-text" if is_count else "find-text"
 
@@ -186,7 +181,7 @@ def _counts_patterns(fields: Fields) -> HaystackQuestion:
     return _question(fields, "image", (name for name, _ in pairs), counts=tuple(count for _, count in pairs))
 
 
-def _asks_for_picture(fields: Fields, category: Category) -> HaystackQuestion:
+def _asks_for_picture(fields: Fields, category: str) -> HaystackQuestion:
     """Read retrieval and reasoning over pictures: one needle, and options that are pictures.
 
     Options that are texts are refused, and so are Multi-view rows, which the benchmark leaves out. Only these ask about
@@ -231,8 +226,7 @@ def _asks_for_picture(fields: Fields, category: Category) -> HaystackQuestion:
 
 def _question(fields: Fields, kind: str, needles: Iterable[str], **others: Any) -> HaystackQuestion:  # noqa: ANN401
     hidden = tuple(HiddenNeedle.model_validate({"id": f"needle-{n}", kind: each}) for n, each in enumerate(needles))
-    listed = fields.meta.get("needles")
-    is_mended = kind == "text" and isinstance(listed, list) and any("\n" in needle.strip() for needle in listed)
+    is_mended = kind == "text" and any("\n" in needle.strip() for needle in fields.meta["needles"])
     repairs = ("needle-on-several-lines",) if is_mended else ()
     pages = (f"row-{fields.id.removeprefix('mm-niah-')}",)
     about: dict[str, Any] = {"question": fields.question, "shown": fields.shown, **others}

@@ -168,12 +168,10 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
 
     @property
     def kind(self) -> Kind:
-        """What this dataset asks for."""
         return KINDS[self.options.task, self.options.needle]
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return the declarations."""
         is_count = self.options.task == "counting"
         return mt.TaskSpec(
             mt.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl"),
@@ -188,9 +186,6 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         )
 
     def draft(self, row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft with the needles and the haystack. The haystack has the question's own pages first, then
-        others.
-        """
         check_row(row, self.options.task, self.options.needle)
         names, right = row.shown, -1
         if row.choices:
@@ -231,12 +226,6 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the public file.
-
-        Raises:
-            DraftError: a filler picture of the context is one that a question asks about.
-
-        """
         data, units = example.question.data, example.units
         data["check_fillers"](example.id, units)
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
@@ -248,16 +237,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
             **self._question(example),
             **answer,
             "ctxs": [self._context(item.unit, item.count.text) for item in example.items],
-            "positive_ctxs": [
-                {
-                    **self._context(needle, tokens[needle.id]),
-                    "image": needle.body.path.removeprefix(FOLDER),
-                    "nid": needle.id,
-                }
-                if isinstance(needle.body, mt.Image)
-                else self._context(needle, tokens[needle.id])
-                for needle in needles
-            ],
+            "positive_ctxs": [{**self._context(each, tokens[each.id]), **_picture_of(each)} for each in needles],
             "category": self.kind.category,
             "image_list": [path for _, path in pictures],
             **beside,
@@ -291,7 +271,6 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return {"text": text, "type": "image" if is_image else "text", "len": tokens, has: is_needle}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a released line."""
         images = iter(record["image_list"])
         units = [[mt.Image(next(images)) if ctx["text"] == mt.MARKER else ctx["text"]] for ctx in record["ctxs"]]
         choices = record.get("choices_image") or ()
@@ -300,12 +279,10 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return mt.Prompt.of_units((_instruction(bool(choices)),), units, "\n\n", parts)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the statements, or the pictures, that the question is about."""
         found = record["positive_ctxs"]
         return [mt.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
     def choices(self, record: mt.Record) -> mt.Choices | None:
-        """Return the pictures that a question offers to choose from; None if it asks for a text or for counts."""
         offered = record.get("choices_image")
         return mt.Choices(tuple(mt.Image(path) for path in offered), record["answer"]) if offered else None
 
@@ -375,8 +352,8 @@ def worded(
     def choose(units: Sequence[mt.Unit]) -> int:
         pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
         if (place := pictures.index(row.needles[0].id)) >= MAX_PLACE:
-            bound, todo = f"a needle among the first {MAX_PLACE:,} pictures", "set options.ordinal to neutral"
-            todo = f"build a shorter length, or {todo}"
+            todo = "build a shorter length, or set options.ordinal to neutral"
+            bound = f"a needle among the first {MAX_PLACE:,} pictures"
             raise mt.Rejected(mt.Fault("more-pictures-than-ordinals", bound, f"place {place + 1:,}", todo=todo))
         return place
 
@@ -396,6 +373,11 @@ def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.P
     first, *others = question.split(mt.MARKER)
     shown = zip(paths[: len(others)], others, strict=True)
     return ("\n\nQuestion: ", first, *(part for path, text in shown for part in (mt.Image(path), text)), "\nAnswer:")
+
+
+def _picture_of(needle: mt.Unit) -> Fields:
+    is_image = isinstance(needle.body, mt.Image)
+    return {"image": needle.images[0].removeprefix(FOLDER), "nid": needle.id} if is_image else {}
 
 
 def _instruction(has_choices: bool) -> str:

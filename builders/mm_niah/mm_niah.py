@@ -23,8 +23,8 @@ from builders.mm_niah.rows import MISTYPED, HaystackQuestion, Pages, WebPage
 
 END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
 """The text at the end of a page of OBELICS."""
-_WebRow: TypeAlias = Mapping[str, object]
-"""A page of OBELICS as it is in its file: a line of JSON or a row of Parquet."""
+_Raw: TypeAlias = Mapping[str, object]
+"""A row as it is in its file: a line of JSON or a row of Parquet."""
 
 
 class MMNIAHRows(mt.Reader[HaystackQuestion]):
@@ -65,26 +65,24 @@ class MMNIAHRows(mt.Reader[HaystackQuestion]):
         """
         path = sources["questions"]
         self._roots[sources["images"]] = picture_root(sources["images"])
-        for number, _, raw in mt.json_lines(path):
-            yield mt.raw_row(f"mm-niah-{_id(raw, number)}", raw, path.name, f"line {number}")
+        for number, _, line in mt.json_lines(path):
+            yield mt.raw_row(f"mm-niah-{_id(line, number)}", line, path.name, f"line {number}")
         for id, read, listed in _obelics(sources):
-            page = obelics_page(read() if listed is None else listed)
+            raw = read() if listed is None else listed
+            page = raw if isinstance(raw, mt.Fault) else obelics_page(raw)
             if isinstance(page, mt.Fault):
                 yield mt.raw_row(id, page, sources["obelics"].name, id)
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> HaystackQuestion:
-        """Return one question cleaned."""
         return read_question(read_fields(raw.fields))
 
     def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
-        """Return a picture of a context, a question or a web page."""
         folder = sources["images"]
         if folder not in self._roots:
             self._roots[folder] = picture_root(folder)
         return picture_below(folder, name, self._roots[folder])
 
     def asked_pictures(self, sources: mt.SourcePaths) -> Iterator[str]:
-        """Yield the needles, patterns and options of all rows, including refused ones."""
         for _, _, raw in mt.json_lines(sources["questions"]):
             if not isinstance(raw, mt.Fault):
                 yield from pictures_asked(raw)
@@ -93,11 +91,12 @@ class MMNIAHRows(mt.Reader[HaystackQuestion]):
         """Return the web pages by id: the contexts of rows, from which the needles are removed (`row-<id>`), then the
         pages of `obelics`.
         """
-        path, found = sources["questions"], dict[str, Callable[[], WebPage]]()
+        path, pages = sources["questions"], dict[str, Callable[[], WebPage]]()
         for number, offset, raw in mt.json_lines(path):
             if not isinstance(raw, mt.Fault):
-                found.setdefault(f"row-{_id(raw, number)}", partial(_context_page, path, offset))
-        return Pages(found | {id: partial(_web_page, read) for id, read, _ in _obelics(sources)})
+                read = partial(mt.json_line_at, path, offset)
+                pages.setdefault(f"row-{_id(raw, number)}", partial(_page, own_page, read))
+        return Pages(pages | {id: partial(_page, obelics_page, read) for id, read, _ in _obelics(sources)})
 
 
 def picture_root(folder: Path) -> Path:
@@ -132,14 +131,12 @@ def _id(raw: Mapping[str, object] | mt.Fault, number: int) -> str:
     return str(id) if type(id) is int else f"line-{number}"
 
 
-def _context_page(path: Path, offset: int) -> WebPage:
-    raw = mt.json_line_at(path, offset)
-    return [] if isinstance(raw, mt.Fault) else own_page(raw)
+def _page(parts: Callable[[_Raw], WebPage | mt.Fault], read: Callable[[], _Raw | mt.Fault]) -> WebPage:
+    page = raw if isinstance(raw := read(), mt.Fault) else parts(raw)
+    return [] if isinstance(page, mt.Fault) else page
 
 
-def _obelics(
-    sources: mt.SourcePaths,
-) -> Iterator[tuple[str, Callable[[], _WebRow | mt.Fault], _WebRow | mt.Fault | None]]:
+def _obelics(sources: mt.SourcePaths) -> Iterator[tuple[str, Callable[[], _Raw | mt.Fault], _Raw | mt.Fault | None]]:
     """Yield (id, function that reads the row, row) of each page, in the order of the files; the id is
     `obelics/<file>-<row from 0>`. The row is None in Parquet files, which are not read for this.
 
@@ -167,7 +164,7 @@ def _obelics(
             yield f"{stem}-{number}", partial(_parquet_row, file, group, row), None
 
 
-def _parquet_row(file: Path, group: int, row: int) -> _WebRow | mt.Fault:
+def _parquet_row(file: Path, group: int, row: int) -> _Raw | mt.Fault:
     import pyarrow as pa
 
     try:
@@ -178,21 +175,14 @@ def _parquet_row(file: Path, group: int, row: int) -> _WebRow | mt.Fault:
 
 
 @lru_cache(maxsize=4)
-def _row_group(file: Path, group: int) -> Sequence[_WebRow]:
+def _row_group(file: Path, group: int) -> Sequence[_Raw]:
     parquet = open_parquet(file)
     columns = [name for name in ("texts", "images", "metadata") if name in parquet.schema_arrow.names]
     return parquet.read_row_group(group, columns).to_pylist()
 
 
-def _web_page(read: Callable[[], _WebRow | mt.Fault]) -> WebPage:
-    page = obelics_page(read())
-    return [] if isinstance(page, mt.Fault) else page
-
-
-def obelics_page(raw: _WebRow | mt.Fault) -> list[str | mt.Image] | mt.Fault:
+def obelics_page(raw: _Raw) -> WebPage | mt.Fault:
     """Return the texts and pictures of a row, or what is wrong with it."""
-    if isinstance(raw, mt.Fault):
-        return raw
     texts, images, metadata = raw.get("texts"), raw.get("images"), raw.get("metadata")
     todo = "take the page out, or download the file again"
     if not isinstance(texts, list) or not isinstance(images, list) or len(texts) != len(images):

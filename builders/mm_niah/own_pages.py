@@ -61,7 +61,6 @@ class OwnPages(mt.Reader[HaystackQuestion]):
                 yield mt.raw_row(page, text, page, "page")
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> HaystackQuestion:
-        """Return one question cleaned."""
         fields = {"needles": [], "choices": [], "shown": [], **raw.fields}
         question, answer = fields.get("question"), fields.get("answer")
         if not isinstance(question, str) or not question.strip():
@@ -87,29 +86,21 @@ class OwnPages(mt.Reader[HaystackQuestion]):
             {"id": f"needle-{n}", "image" if name.lower().endswith(mt.PICTURE_ENDINGS) else "text": name}
             for n, name in enumerate(fields["needles"])
         ]
-        return HaystackQuestion(
-            id=raw.id,
-            question=" ".join(question.split()),
-            needles=tuple(map(HiddenNeedle.model_validate, needles)),
-            choices=tuple(fields["choices"]),
-            shown=tuple(fields["shown"]),
-            **about,
-        )
+        about |= {"needles": tuple(map(HiddenNeedle.model_validate, needles))}
+        about |= {"choices": tuple(fields["choices"]), "shown": tuple(fields["shown"])}
+        return HaystackQuestion(id=raw.id, question=" ".join(question.split()), **about)
 
     def asked_pictures(self, sources: mt.SourcePaths) -> Iterator[str]:
-        """Yield the needles, choices and shown pictures of all questions, including refused ones."""
         for _, _, raw in mt.json_lines(sources["questions"]):
             listed = [] if isinstance(raw, mt.Fault) else [raw.get(field) for field in _LISTS]
             names = (name for names in listed if isinstance(names, list) for name in names)
             yield from (name for name in names if isinstance(name, str) and name.lower().endswith(mt.PICTURE_ENDINGS))
 
     def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
-        """Return a picture below the folder `images` or, without this folder, below `documents`."""
         folder = sources.get("images", sources["documents"])
         return picture_below(folder.parent if folder.is_file() else folder, name)
 
     def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, WebPage]:
-        """Return the pages by their paths below the folder, sorted."""
         root = sources["documents"]
         return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
 
@@ -125,10 +116,8 @@ def _files(source: Path) -> dict[str, Path]:
     pages = (file for file in mt.visible_files(source) if file.suffix.lower() in ENDINGS)
     found = {file.relative_to(source).as_posix(): file for file in pages}
     if not found:
-        expected, todo = (
-            f"files that end in {' or '.join(ENDINGS)}",
-            "put pages with one of these endings into the folder",
-        )
+        todo = "put pages with one of these endings into the folder"
+        expected = f"files that end in {' or '.join(ENDINGS)}"
         raise mt.SourceError(mt.Fault("no-pages", expected, "none", source.name, todo=todo))
     return dict(sorted(found.items()))
 

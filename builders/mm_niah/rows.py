@@ -4,11 +4,10 @@ by ordinals, such as "the second image".
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Annotated, NoReturn, TypeAlias
+from typing import Annotated, NamedTuple, NoReturn, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -163,16 +162,12 @@ _DESCRIBED = re.compile(rf"(?P<noun>\s+\w+(?:\s+(?:of|in)\s+the\s+\w+)?),?(?P<cl
 ordinal."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPicture:
-    """An ordinal in a question."""
+class NamedPicture(NamedTuple):
+    """An ordinal in a question: the place that it names, from 1, and the positions where it begins and ends."""
 
     place: int
-    """The place that the ordinal names, from 1."""
     start: int
-    """The position of the ordinal's first character."""
     end: int
-    """The position after the ordinal."""
 
 
 @cache
