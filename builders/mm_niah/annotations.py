@@ -242,6 +242,9 @@ def _sentences(fields: Fields) -> list[str]:
         refuse(MISTYPED, "a list of sentences", repr(needles)[:80], "meta.needles")
     if (longest := max(map(len, needles))) > MAX_NEEDLE:
         refuse("needle-too-long", f"at most {MAX_NEEDLE} characters", str(longest), "meta.needles")
+    if broken := next((needle for needle in needles if mt.MARKER in needle), ""):
+        # Its page would have a picture without a marker.
+        refuse("needle-with-marker", f"a sentence without {mt.MARKER}", repr(broken)[:80], "meta.needles")
     return [" ".join(needle.split()) for needle in needles]
 
 

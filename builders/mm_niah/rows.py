@@ -114,6 +114,8 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
         refuse("pictures-in-the-question", "no picture", f"{len(row.shown)}", "question", todo)
     if row.question.count(mt.MARKER) != len(row.shown):
         refuse("markers-and-images", f"{len(row.shown)} markers", str(row.question.count(mt.MARKER)), "question")
+    if row.choices and task == "counting":
+        refuse("choices-and-counts", "no choices", f"{len(row.choices)}", "choices")
     if task == "counting":
         if len(row.counts) != len(row.needles):
             refuse("counts-and-needles", f"{len(row.needles)} counts", str(len(row.counts)), "answer")

@@ -159,6 +159,11 @@ def test_numbers_that_are_not_those_of_the_statements_are_named() -> None:
     twice = counting_text([4], "[4, 4]")
     twice["meta"]["needles"] *= 2
     assert (fault_of(twice).reason, fault_of(twice).found) == ("needle-unknown", "1")
+    marked = counting_text([4], "[4]")
+    marked["meta"]["needles"] = ["The little owl <image> counted 4."]
+    marked["context"] = "It began. The little owl <image> counted 4. It ended."
+    assert fault_of(marked).reason == "needle-with-marker"
+    assert own_page(marked) == []
     long, short = "So the owl counted 4.", "the owl counted 4."
     assert find_sentences(f"{long} And {short}", [short, long]) == [((0, 21), long), ((26, 44), short)]
 
@@ -395,6 +400,7 @@ CHECKED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("pictures-in-the-question", "retrieval", "text", {"shown": ("a.png",)}),
     ("markers-and-images", "retrieval", "text", {"question": "Who is <image>?"}),
     ("counts-and-needles", "counting", "text", {"counts": (1, 2)}),
+    ("choices-and-counts", "counting", "text", {"counts": (1,), "choices": ("b.png", "c.png")}),
     ("empty-answer", "retrieval", "text", {"answers": ("?!",)}),
     ("no-needles", "retrieval", "text", {"needles": ()}),
     ("needles-of-another-kind", "retrieval", "text", PICTURE),
