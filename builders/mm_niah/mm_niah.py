@@ -16,8 +16,7 @@ from typing import ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
 import mmlongbench.task as mt
-from builders.common.pictures import picture_below
-from builders.common.splits import open_parquet
+from builders.common import open_parquet, picture_below
 from builders.mm_niah.annotations import WEB, own_page, pictures_asked, read_fields, read_question
 from builders.mm_niah.rows import MISTYPED, HaystackQuestion, Pages, WebPage
 

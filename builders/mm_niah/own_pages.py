@@ -15,7 +15,7 @@ from posixpath import normpath
 from typing import Any, ClassVar, NoReturn
 
 import mmlongbench.task as mt
-from builders.common.pictures import picture_below
+from builders.common import picture_below
 from builders.mm_niah.rows import MISTYPED, HaystackQuestion, HiddenNeedle, Pages, WebPage, refuse
 
 ENDINGS = (".txt", ".md")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from one_dataset import write_lines
 
 import mmlongbench.task as mt
-from builders.common.pictures import picture_below
+from builders.common import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.annotations import find_sentences, own_page, pictures_asked, read_fields, read_question
 from builders.mm_niah.builder import MMNIAHOptions, worded
