@@ -24,15 +24,15 @@ from question_world import Doc, World
 from samples import kept_samples
 from tiny import Ran, command
 
-from builders.samples.docvqa.open_questions import draw_m_longdoc
-from builders.samples.docvqa.others import draw_longdocurl, draw_slidevqa
-from builders.samples.docvqa.reports import draw_reports
-from builders.samples.many_shot.sources import draw_folders
-from builders.samples.mm_niah.sources import draw_hidden_pictures
-from builders.samples.mm_niah.upstream import draw_upstream
-from builders.samples.summarization.sources import draw_cases
-from builders.samples.summarization.sources import draw_reports as draw_government
-from builders.samples.vrag.sources import draw_infoseek, draw_viquae
+from tests.drawing.docvqa.open_questions import draw_m_longdoc
+from tests.drawing.docvqa.others import draw_longdocurl, draw_slidevqa
+from tests.drawing.docvqa.reports import draw_reports
+from tests.drawing.many_shot.sources import draw_folders
+from tests.drawing.mm_niah.sources import draw_hidden_pictures
+from tests.drawing.mm_niah.upstream import draw_upstream
+from tests.drawing.summarization.sources import draw_cases
+from tests.drawing.summarization.sources import draw_reports as draw_government
+from tests.drawing.vrag.sources import draw_infoseek, draw_viquae
 
 ROOT = Path(__file__).parents[2]
 FIRST = ("README.md", "builders/README.md")
