@@ -1,4 +1,5 @@
-"""The samples of the built-in readers: small example sources that the package draws itself, found by entry points.
+"""Draws the samples of the built-in readers, and such sources in other sizes for tests and benchmarks.
 
-They are for quickstarts and tests. No builder and no reader imports them.
+`python -m tests.drawing` says whether the archives in `builders/samples` hold what is drawn, and writes those that do
+not. The bytes of pictures, PDFs and tables depend on the versions of Pillow, PyMuPDF and PyArrow.
 """

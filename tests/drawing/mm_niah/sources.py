@@ -6,12 +6,11 @@ pages and a file of questions.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from mmlongbench.task import Draws
 from tests.drawing.mm_niah.pages import OFFERED, draw_view, emblem, opening_of, page_of
-from tests.drawing.mm_niah.upstream import draw_upstream
 
 ROWS = 12
 PAGES = 64
@@ -20,17 +19,11 @@ CODES = ("gannet", "quince", "mortar", "sextant", "bellows", "trellis", "ferrule
 PLACES = ("north pier", "salt mill", "upper lock", "signal house", "old kiln", "rope walk", "glass tower", "west weir")
 
 
-def draw_hidden_sentences(
-    folder: Path, pages: int = PAGES, questions: int = ROWS, options: Mapping[str, object] | None = None
-) -> dict[str, Path]:
+def draw_hidden_sentences(folder: Path, pages: int = PAGES, questions: int = ROWS) -> dict[str, Path]:
     """Draw web pages, and questions about sentences hidden in them: `questions.jsonl`, `images/`, `obelics.jsonl`.
 
-    The first pages are the same for any number of `pages`. If the options of a dataset ask for counts or for pictures,
-    the annotation file of MM-NIAH for this task is drawn instead.
+    The first pages are the same for any number of `pages`.
     """
-    task, needle = ((options or {}).get(name, default) for name, default in (("task", "retrieval"), ("needle", "text")))
-    if task == "counting" or needle == "image":
-        return draw_upstream(folder, rows=questions, pages=pages)[f"{task}-{needle}"]
     draws, images = Draws(("hidden sentences",)), folder / "images"
     images.mkdir(parents=True, exist_ok=True)
     with (folder / "obelics.jsonl").open("w", encoding="utf-8", newline="\n") as file:
