@@ -21,7 +21,6 @@ from model_server import Script, serving
 from once import once
 from question_models import script_of
 from question_world import Doc, World
-from samples import kept_samples
 from tiny import Ran, command
 
 from tests.drawing.docvqa.open_questions import draw_m_longdoc
@@ -109,16 +108,15 @@ def page_sources(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFac
     "page", [*FIRST, *(pytest.param(page, marks=pytest.mark.rare) for page in PAGES if page not in FIRST)]
 )
 def test_every_command_runs_and_prints_what_the_page_shows(
-    page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first command of README.md is a process of its own, as a user runs it; others run in this one, with samples
-    that were drawn before. A release that no later command reads has two questions.
+    """The first command of README.md is a process of its own, as a user runs it; others run in this one. A release that
+    no later command reads has two questions.
 
     Text below commands is a part of what they print, where README.md shows all of it; seconds may differ.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    kept_samples(tmp_path_factory, monkeypatch)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     printed, has_run = "", False
     blocks = FENCE.findall((ROOT / page).read_text("utf-8"))
