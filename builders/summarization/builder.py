@@ -12,9 +12,9 @@ from typing import ClassVar, Literal, TypedDict
 
 from pydantic import Field
 
+import builders.common
 import mmlongbench.task as mt
-from builders.common import pages
-from builders.common.pages import page_number, text_fields, text_unit, with_text
+from builders.common import page_number, text_fields, text_unit, with_text
 from builders.summarization.highlights import removed_pages
 from builders.summarization.rows import Kind, Summarised
 
@@ -67,7 +67,7 @@ def ask(kind: str) -> tuple[mt.Part, ...]:
 
 def page_unit(path: str, index: int, document: int = 0) -> mt.Unit:
     """Return a page as an image, after a line that names its document and has the page's number, from 0."""
-    return pages.page_unit(path, index, "own", (document, index), f" (page {index})")
+    return builders.common.page_unit(path, index, "own", (document, index), f" (page {index})")
 
 
 class SectionOfRecord(TypedDict):
@@ -159,7 +159,9 @@ class Summary(mt.Builder[Summarised]):
         opening, take_order = (INSTRUCTIONS[kind],), mt.InOrder(tuple(others))
         is_rendered = self.options.pages_as == "text" and not self.options.packs_text
         rendered = mt.Rendering(opening, partial(with_text, sources.documents)) if is_rendered else None
-        return mt.Draft(row.id, opening, (question,), (first,), take_order, rendered_as_text=rendered)
+        return mt.Draft(
+            (first,), take_order, id=row.id, instruction=opening, questions=(question,), rendered_as_text=rendered
+        )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file."""
@@ -186,7 +188,7 @@ class Summary(mt.Builder[Summarised]):
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         return mt.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
 
-    def gold(self, record: mt.Record) -> str:
+    def answer_of(self, record: mt.Record) -> str:
         """Return the summary as one text."""
         return joined_summary(record["summary"])
 

@@ -90,7 +90,15 @@ class VRAG(mt.Builder[EntityQuestion]):
         required = tuple(_unit(passage, "gold", None) for passage in found.gold)
         take_order = mt.Chain((_Negatives(corpus, _query(row, found), draws),))
         closing, noted = mt.Closing(), found.noted
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), required, take_order, closing=closing, noted=noted)
+        return mt.Draft(
+            required,
+            take_order,
+            id=row.id,
+            instruction=(INSTRUCTION,),
+            questions=(question,),
+            closing=closing,
+            noted=noted,
+        )
 
     def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.Query]:
         """Return a list of one search, whose text is the question with the entity's name. Passages that are gold or
@@ -214,7 +222,7 @@ class _Negatives:
 
 def _unit(passage: mt.Passage, role: mt.Role, place: tuple[int, ...] | None, *, is_random: bool = False) -> mt.Unit:
     head = _head(passage.title)
-    return mt.Unit(passage.id, role, passage.text, place, head, data={"title": passage.title, "is_random": is_random})
+    return mt.Unit(passage.id, passage.text, place, role, head, data={"title": passage.title, "is_random": is_random})
 
 
 def _head(title: str) -> str:
