@@ -27,11 +27,11 @@ import mmlongbench.task as mt
 from builders.mm_niah import MMNIAHRows, builder
 from builders.mm_niah.builder import counted_symbols, haystack
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, pictures_named, renamed
-from builders.samples.mm_niah.upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.check import check
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.manifest.loading import load_manifest, narrowed
+from tests.drawing.mm_niah.upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
 
 ROWS = 6
 LENGTHS = (2, 3)
