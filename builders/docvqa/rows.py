@@ -169,7 +169,6 @@ class DocumentQuestion(mt.Row):
 
     @property
     def has_reference(self) -> bool:
-        """Whether the source gives an answer to compare with."""
         return self.answer != NO_REFERENCE
 
 
