@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pymupdf
 
-from builders.docvqa.m_longdoc import DPI
+from builders.docvqa.public import DPI
 from mmlongbench.task import Draws
 from tests.drawing.docvqa.pages import draw_report
 from tests.drawing.docvqa.prose import Fact
