@@ -213,7 +213,7 @@ def described(
 
     """
     record, outline, notes = example.record, example.prompt.outline, list[str]()
-    if outline and Prompt.of_units(outline.before, outline.units, outline.separator, outline.after) != example.prompt:
+    if outline and outline.prompt(outline.shown) != example.prompt:
         outline = None
     pieces = _Pieces(sizes, rule, needles, example.evidence)
     if outline is None:
