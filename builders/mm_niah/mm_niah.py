@@ -33,26 +33,18 @@ class MMNIAHRows(mt.Reader[HaystackQuestion]):
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     optional_sources: ClassVar[tuple[str, ...]] = ("obelics",)
     source_forms: ClassVar[Mapping[str, str]] = {
-        "questions": (
-            "JSON Lines, one of the six annotation files such as `retrieval-text.jsonl`; a line has id, "
-            "context, question, answer, images_list and meta."
-        ),
-        "images": (
-            "The folder with the pictures of the annotation files, or a folder at most two levels above the "
-            "one that holds `obelics/`."
-        ),
-        "obelics": (
-            "More web pages of OBELICS: JSON Lines or Parquet, a file or a folder of files; a row has the "
-            "lists texts and images, and may have metadata."
-        ),
+        "questions": "JSON Lines, one of the six annotation files such as `retrieval-text.jsonl`; a line has id, "
+        "context, question, answer, images_list and meta.",
+        "images": "The folder with the pictures of the annotation files, or a folder at most two levels above the one "
+        "that holds `obelics/`.",
+        "obelics": "More web pages of OBELICS: JSON Lines or Parquet, a file or a folder of files; a row has the "
+        "lists texts and images, and may have metadata.",
     }
     image_folder: ClassVar[str] = "mm-niah"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", "question", "answer", "context", "images_list", "meta")
 
     def __init__(self) -> None:
-        """Start without a folder of pictures. It is searched for when it is first needed, and again each time rows are
-        read.
-        """
+        # The folder of pictures is searched for when it is first needed, and again each time rows are read.
         self._roots: dict[Path, Path] = {}
 
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
@@ -99,12 +91,9 @@ class MMNIAHRows(mt.Reader[HaystackQuestion]):
 
 
 def picture_root(folder: Path) -> Path:
-    """Return the folder to which the names of pictures are relative: the folder that holds `obelics/`. It is `folder`,
-    or at most two levels below it.
-
-    The archive of the validation split unpacks to `mm_niah_dev/images/`, so a manifest may name that folder, the one
-    above it, or the one that the archive was unpacked in. If no folder holds `obelics/`, the result is `folder`. A link
-    to a folder of the same level does not count as a second folder.
+    """Return the folder that holds `obelics/`, to which the names of pictures are relative: `folder`, or one at most
+    two levels below it, because the archive of the validation split unpacks to `mm_niah_dev/images/`. If there is none,
+    it is `folder`. A link to a folder of the same level does not count as a second folder.
 
     Raises:
         SourceError: several folders of one level have an `obelics/`.

@@ -34,14 +34,10 @@ class OwnPages(mt.Reader[HaystackQuestion]):
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
     optional_sources: ClassVar[tuple[str, ...]] = ("images",)
     source_forms: ClassVar[Mapping[str, str]] = {
-        "questions": (
-            "JSON Lines; a line has question, answer and needles (sentences, or names of pictures), and may "
-            "have id, choices and shown (names of pictures)."
-        ),
-        "documents": (
-            "A folder of pages, `.txt` or `.md`, also in subfolders, or one such file; Markdown pages may show "
-            "pictures."
-        ),
+        "questions": "JSON Lines; a line has question, answer and needles (sentences, or names of pictures), and may "
+        "have id, choices and shown (names of pictures).",
+        "documents": "A folder of pages, `.txt` or `.md`, also in subfolders, or one such file; Markdown pages may "
+        "show pictures.",
         "images": "The folder of the pictures that questions and pages name; without it, they are in documents.",
     }
     image_folder: ClassVar[str] = "mm-niah"
