@@ -13,6 +13,8 @@ from mmlongbench.prompt import Image, Part
 
 Role: TypeAlias = Literal["gold", "needle", "negative", "padding", "own", "exemplar"]
 Place: TypeAlias = tuple[int, ...]
+SEPARATOR = "\n\n"
+"""The text between two units, if a task names no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Unit:
     """The document, class or case that the unit belongs to, if any."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """The values that the record needs from this unit."""
+    label: str = ""
+    """What it is, for people, such as `the asked picture`; `show` and `view` print it, and no prompt does."""
     is_optional: bool = False
     """Whether the packer may skip this unit if it does not fit, and still take later units (pictures of MM-NIAH). Such
     a unit is never exchanged (`Closing`)."""
@@ -181,7 +185,7 @@ class Draft:
     length."""
     instruction: tuple[Part, ...] = ()
     """What stands before the units, and ends with a newline; empty: `instruction` of the task."""
-    separator: str = "\n\n"
+    separator: str = SEPARATOR
     """The text between two units."""
     closing: Closing | None = None
     """How the last units are exchanged to come close to the budget; None: they are not."""

@@ -18,8 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import mmlongbench.task as mt
-from builders.common.fields import is_unicode
-from builders.common.splits import SplitFiles, open_parquet
+from builders.common import SplitFiles, is_unicode, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 import mmlongbench.task as mt
-from builders.common.fields import is_unicode
-from builders.common.pictures import picture_below
+from builders.common import is_unicode, picture_below
 from builders.many_shot.forms import FORMS, read_set
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
 from mmlongbench.draws import Draws
@@ -144,6 +145,11 @@ class PackedExample:
     def units(self) -> tuple[Unit, ...]:
         """The units in prompt order."""
         return tuple(item.unit for item in self.items)
+
+    @property
+    def row(self) -> Any:  # noqa: ANN401  (of the class that its task declares)
+        """The row that is asked about, in a `Task`."""
+        return self.question.data["row"]
 
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:

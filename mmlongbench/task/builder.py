@@ -16,7 +16,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Part, Prompt
-from mmlongbench.task.metric import Evidence, ScoringInput
+from mmlongbench.task.metric import Evidence, Metric, ScoringInput
 from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Remark, TaskSpec
@@ -68,6 +68,8 @@ class Builder(ABC, Generic[RowT]):
     record_fields: ClassVar[Mapping[str, str]] = {}
     """What each field of a record means, by the name of the field: one sentence each, which `mmlongbench list` shows.
     The fields that the engine adds are not repeated here."""
+    may_reject_everywhere: ClassVar[bool] = False
+    """Whether `record` may raise `Rejected(…, everywhere=True)`. Each question is then tried at all lengths first."""
     dataset: str
     """The name of the dataset that this builder works on."""
     options: Options
@@ -94,7 +96,12 @@ class Builder(ABC, Generic[RowT]):
 
     @abstractmethod
     def record(self, example: PackedExample) -> Record:
-        """Return the public record of an example; the engine adds `length`, `tokens` and the needle positions."""
+        """Return the public record of an example; the engine adds `length`, `tokens` and the needle positions.
+
+        Raises:
+            Rejected: the question has no valid answer about this context, so it is left out at this length.
+
+        """
 
     @abstractmethod
     def prompt(self, record: Record) -> Prompt:
@@ -132,6 +139,10 @@ class Builder(ABC, Generic[RowT]):
         did not find. The audit derives recall from them. None: the context was not retrieved.
         """
         return None
+
+    def own_metrics(self) -> Mapping[str, type[Metric]]:
+        """Return the metrics that no package installs, by name: those in the file of the task."""
+        return {}
 
     def completed(self, draft: Draft, row: RowT) -> Draft:
         """Return a draft with what its task says once for all rows (`Task`); of a builder, the draft itself."""
@@ -268,5 +279,6 @@ def scoring_input(
         source_id=builder.source_id(record),
         cluster=builder.cluster(record),
         facets=builder.facets(record),
+        record=record,
         accepted=tuple(builder.accepted(record)),
     )

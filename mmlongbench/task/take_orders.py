@@ -19,7 +19,7 @@ class InOrder(TakeOrder):
     Haystacks).
     """
 
-    order: tuple[Unit, ...]
+    order: Sequence[Unit]
     """The units, in the order in which they are taken."""
 
     def units(self, length: int) -> Iterable[Unit]:
