@@ -65,7 +65,7 @@ class Turn:
     """Texts and images in reading order; neighbouring texts are one text."""
 
 
-Shown: TypeAlias = Sequence[Part] | Sequence[Turn]
+Shown: TypeAlias = Sequence[Part | Turn]
 """A unit as a prompt shows it: its texts and images, or its turns."""
 
 
