@@ -12,6 +12,9 @@ from mmlongbench.errors import DraftError
 
 MARKER = "<image>"
 """The marker that stands for an image in the public format; a loader splits the text at it."""
+TEMPLATE = 5
+"""The tokens that the chat templates of Qwen-VL, Llama 3 and Gemma 3 put around what one speaker says. They are not
+counted, but stay in the reserve."""
 CONTROL_TOKENS: dict[str, str] = {
     "any loader": r"<(?:image|video|audio)>",
     "Qwen-VL, Llama, Phi, GLM-V, Kimi-VL, DeepSeek-VL, Command, GPT": r"<[|｜][^\s<>|｜]{1,40}[|｜]>",
@@ -62,7 +65,7 @@ class Turn:
     """Texts and images in reading order; neighbouring texts are one text."""
 
 
-Shown: TypeAlias = Sequence[Part] | Sequence[Turn]
+Shown: TypeAlias = Sequence[Part | Turn]
 """A unit as a prompt shows it: its texts and images, or its turns."""
 
 

@@ -101,7 +101,7 @@ class Task(Builder[RowT]):
     """The path of the public files below `mmlb_data/` (`FilePattern`); by default `tasks/{name}_K{k}.jsonl`, with
     `_dep{placements}` or `_perm{placements}` if there are placements."""
     reserve: ClassVar[int] = 256
-    """Tokens kept free for the answer and a chat template."""
+    """Tokens kept free for the answer and a chat template, which has about 5 tokens for each turn of a conversation."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
     longest_side: ClassVar[int | None] = None
