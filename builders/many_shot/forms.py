@@ -37,7 +37,6 @@ class Entry:
     label: int | None
     """The number of its class, from 0; None only if there is a fault."""
     file: str
-    """The name of the file that lists the picture."""
     place: str
     fault: mt.Fault | None = None
     """Why the picture cannot be used."""
@@ -50,12 +49,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PictureSet:
-    """What a source lists, in the order of the source."""
+    """What a source lists, in its order; the exemplars are the split `train`."""
 
     names: tuple[str, ...]
     """The names of the classes, by number; empty if the source has none."""
     exemplars: tuple[Entry, ...]
-    """The split `train`."""
     tests: tuple[Entry, ...]
     test_split: str = "test"
     folder: Path | None = None
@@ -84,11 +82,7 @@ def read_set(source: Path) -> PictureSet:
     """
     if not source.is_dir():
         return _parquet(source)
-    homes = {
-        form: home
-        for form in FORMS
-        if (home := next((folder for folder in _with_subfolders(source) if _has_mark(folder, form.marks)), None))
-    }
+    homes = {form: home for form in FORMS if (home := _home(source, form.marks))}
     if len(homes) == 1:
         [(form, home)] = homes.items()
         return form.read(source, home)
@@ -101,6 +95,14 @@ def read_set(source: Path) -> PictureSet:
     raise _refused(reason, expected, found, source.name, "give the folder of one dataset")
 
 
+def _home(source: Path, marks: tuple[str, ...]) -> Path | None:
+    """Return the folder that has a file of one of the patterns: the source, or a folder in it."""
+    for folder in _with_subfolders(source):
+        if any(path.is_file() for mark in marks for path in folder.glob(mark)):
+            return folder
+    return None
+
+
 def _with_subfolders(folder: Path) -> list[Path]:
     """Return a folder and the folders in it, sorted, except those whose names begin with a dot.
 
@@ -111,10 +113,6 @@ def _with_subfolders(folder: Path) -> list[Path]:
     except OSError:
         inner = []
     return [folder, *inner]
-
-
-def _has_mark(folder: Path, marks: tuple[str, ...]) -> bool:
-    return any(path.is_file() for mark in marks for path in folder.glob(mark))
 
 
 def _needed(folder: Path, *names: str, todo: str) -> Path:
@@ -131,9 +129,7 @@ def _refused(reason: str, expected: str, found: str, file: str, todo: str, field
 
 
 def _no_label(found: object, first: int, count: int) -> mt.Fault:
-    """Return the fault of a picture whose class does not exist. The classes are numbered from `first`; `count` is 0 if
-    it is unknown.
-    """
+    """Return the fault of a picture without a class; there are `count` classes, or an unknown number (0)."""
     expected = f"a whole number from {first} to {first + count - 1}" if count else f"a whole number from {first}"
     said, todo = ascii(found)[:200], "give the picture a label, or take it out of the split"
     return mt.Fault("no-label", expected, "nothing" if found is None else said, field="label", todo=todo)
@@ -377,7 +373,7 @@ def read_variable(path: Path, name: str) -> object:
 
 # --- Parquet files ----------------------------------------------------------------------------------------------------
 
-TESTS = ("test", "validation", "valid", "val")
+_TESTS = ("test", "validation", "valid", "val")
 """The names of a split of tests; the first one that there is counts."""
 _table = lru_cache(maxsize=64)(open_parquet)
 
@@ -393,7 +389,7 @@ class Cell:
     name: str
 
     def read_bytes(self) -> bytes:
-        """Return the picture's bytes; empty if the cell is empty."""
+        """Return the bytes of the picture; none for an empty cell."""
         import pyarrow as pa
 
         try:
@@ -416,7 +412,7 @@ def _parquet(source: Path) -> PictureSet:
     `test` or, without it, from `validation`. Other splits and columns are not read.
     """
     files = _files_by_split(source)
-    tests = next((name for name in TESTS if name in files), "")
+    tests = next((name for name in _TESTS if name in files), "")
     if "train" not in files or not tests:
         found = ", ".join(sorted(filter(None, files))) or "none in the names of Parquet files"
         expected = "files of a split `train`, and of `test` or `validation`"
@@ -451,7 +447,7 @@ def _files_by_split(source: Path) -> Mapping[str, list[Path]]:
     for file in files:
         parts = reversed(file.relative_to(root).parts)
         words = (word for part in parts for word in re.findall(r"[a-z]+", part.lower()))
-        splits.setdefault(next((word for word in words if word in ("train", *TESTS)), ""), []).append(file)
+        splits.setdefault(next((word for word in words if word in ("train", *_TESTS)), ""), []).append(file)
     return splits
 
 

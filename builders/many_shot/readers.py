@@ -25,13 +25,9 @@ class ClassifiedImage(mt.Row):
 def _classes(
     exemplars: Iterable[tuple[str, str]], tests: Iterable[str], about: Callable[[str], tuple[str, str]]
 ) -> Mapping[str, mt.ImageClass]:
-    """Return the classes of a source.
+    """Return the classes of a source, from (class, picture) of each exemplar and the class of each test picture.
 
-    Args:
-        exemplars: (class, picture) of each exemplar.
-        tests: the class of each test picture.
-        about: takes a class and returns its name and its domain.
-
+    `about` takes a class, and returns its name and its domain.
     """
     shown: dict[str, dict[str, None]] = {}
     for kind, picture in exemplars:
@@ -81,7 +77,6 @@ class ImageFolders(mt.Reader[ClassifiedImage]):
         return mt.file_inside(sources[split], "/".join(inner)) if split in self.sources else None
 
     def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses:
-        """Return the classes: every folder with pictures."""
         exemplars = ((kind, f"train/{name}") for kind, name in _pictures(sources["train"]))
         tests = (kind for kind, _ in _pictures(sources["test"]))
         return mt.ImageClasses("train", "test", _classes(exemplars, tests, lambda kind: (kind, "")))
@@ -165,7 +160,6 @@ class ImageTables(mt.Reader[ClassifiedImage]):
         return picture
 
     def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses:
-        """Return every class of the two splits."""
         found = read_set(sources["data"])
 
         def about(kind: str) -> tuple[str, str]:
@@ -219,9 +213,6 @@ class INaturalist(mt.Reader[ClassifiedImage]):
         return ClassifiedImage(id=raw.id, image=found.files[fields["image_id"]], kind=kind)
 
     def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
-        """Return a picture below the folder, which may be the first folder of the name; None for a name that leads out
-        of it.
-        """
         return picture_below(sources["images"], name)
 
     def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses:
