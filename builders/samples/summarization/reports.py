@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from builders.samples.docvqa.prose import write_paragraphs
 from builders.samples.summarization.letters import MARGIN, WIDTH, Block, Look, Manner, Sheet
-from builders.summarization.rows import Section
+from builders.summarization.readers import Section
 from mmlongbench.task import Draws
 
 SUBJECTS = (
