@@ -60,6 +60,10 @@ _MAX_BYTES = 64 * 1024 * 1024
 """The maximum size of one report; the longest has a megabyte."""
 _TEXTS_OF_REPORTS = mt.Columns(unread=("document", "document_sections", "report"))
 _WITH_SECTIONS = ("summary_sections", "highlight")
+_WHY = {
+    "summary-without-sections": "the reference summary needs its sections (the configurations plain_text have none)",
+    "reports-without-ids": "without ids no PDF can be found (ccdv/govreport-summarization has none)",
+}
 _USE = "use the configuration `structure` of launch/gov_report, or the JSON files of the archive gov-report"
 _CORRECT_SUMMARY = "correct the summary, or take the report out"
 _PREFIX = "gov_report_"
@@ -133,7 +137,7 @@ class GovReport(SummaryReader):
     def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return how many Parquet files are not read, because their summaries have no sections."""
         tables, others, _ = _files(sources["reports"])
-        counts = f"{len(others)} of {len(tables) + len(others)} Parquet files of reports"
+        counts = f"{others} of {len(tables) + others} Parquet files of reports"
         return (f"{counts} are not read, because their summaries have no sections",) if others else ()
 
     def _names_in(self, folder: Path) -> Mapping[str, Sequence[str]]:
@@ -164,44 +168,48 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | mt.Fault
         SourceError: there is no report, or the Parquet files have no ids or no sections of summaries.
 
     """
-    tables, _, others = _files(source)
-    if not tables and not others:
+    tables, _, texts = _files(source)
+    if not tables and not texts:
         expected, todo = "files that end in .json, .jsonl or .parquet", "give the folder of the reports of GAO"
         raise mt.SourceError(mt.Fault("no-reports", expected, "none", source.name, todo=todo))
-    for file in tables:
+    for name, file in tables.items():
         for place, raw in mt.table_rows(file, _TEXTS_OF_REPORTS):
-            yield _name(file, source), place, raw
-    for file in others:
+            yield name, place, raw
+    for name, file in texts.items():
         report = None if file.suffix.lower() == ".jsonl" else _one_report(file, is_given=file == source)
         if report is not None:
-            yield _name(file, source), "report", report
+            yield name, "report", report
         else:
-            yield from ((_name(file, source), f"line {number}", raw) for number, _, raw in mt.json_lines(file))
+            yield from ((name, f"line {number}", raw) for number, _, raw in mt.json_lines(file))
 
 
-def _files(source: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Return the Parquet files that have the sections of summaries, the other Parquet files, and the JSON files.
+def _files(source: Path) -> tuple[Mapping[str, Path], int, Mapping[str, Path]]:
+    """Return (Parquet files that have the sections of summaries, the number of other Parquet files, JSON files), files
+    by their path below the source.
 
     Raises:
         SourceError: there are Parquet files, but none has ids and sections.
 
     """
-    files = [source] if source.is_file() else mt.visible_files(source)
-    columns: dict[Path, list[str]] = {}
-    for file in files:
+    if source.is_file():
+        files = {source.name: source}
+    else:
+        files = {file.relative_to(source).as_posix(): file for file in mt.visible_files(source)}
+    columns: dict[str, list[str]] = {}
+    for name, file in files.items():
         if file.suffix.lower() == PARQUET:
             with mt.parquet_file(file) as table:
-                columns[file] = list(table.schema_arrow.names)
-    tables = [file for file, names in columns.items() if "id" in names and {*names}.intersection(_WITH_SECTIONS)]
+                columns[name] = list(table.schema_arrow.names)
+    tables = [name for name, fields in columns.items() if "id" in fields and {*fields}.intersection(_WITH_SECTIONS)]
     if columns and not tables:
-        file, names = next(iter(columns.items()))
-        raise mt.SourceError(_other_form(names, _name(file, source)))
-    texts = [file for file in files if file == source or file.suffix.lower() in (".json", ".jsonl")]
-    return tables, [file for file in columns if file not in tables], [file for file in texts if file not in columns]
-
-
-def _name(file: Path, source: Path) -> str:
-    return file.name if file == source else file.relative_to(source).as_posix()
+        name, fields = next(iter(columns.items()))
+        raise mt.SourceError(_other_form(fields, name))
+    texts = {
+        name: file
+        for name, file in files.items()
+        if name not in columns and (file == source or file.suffix.lower() in (".json", ".jsonl"))
+    }
+    return {name: files[name] for name in tables}, len(columns) - len(tables), texts
 
 
 def _one_report(file: Path, *, is_given: bool) -> dict[str, object] | mt.Fault | None:
@@ -224,14 +232,9 @@ def _one_report(file: Path, *, is_given: bool) -> dict[str, object] | mt.Fault |
 
 def _other_form(columns: Sequence[str], file: str = "") -> mt.Fault:
     """Return the fault of a form of the hub without sections of summaries or without ids."""
-    if "id" in columns:
-        reason = "summary-without-sections"
-        why = "the reference summary needs its sections (the configurations plain_text have none)"
-    else:
-        reason = "reports-without-ids"
-        why = "without ids no PDF can be found (ccdv/govreport-summarization has none)"
-    found = ", ".join(columns)[:120] or "nothing"
-    return mt.Fault(reason, "the columns id and summary_sections", found, file, todo=f"{why}: {_USE}")
+    reason = "summary-without-sections" if "id" in columns else "reports-without-ids"
+    found, todo = ", ".join(columns)[:120] or "nothing", f"{_WHY[reason]}: {_USE}"
+    return mt.Fault(reason, "the columns id and summary_sections", found, file, todo=todo)
 
 
 def hub_sections(value: object) -> object:
