@@ -13,6 +13,8 @@ from mmlongbench.prompt import Image, Part
 
 Role: TypeAlias = Literal["gold", "needle", "negative", "padding", "own", "exemplar"]
 Place: TypeAlias = tuple[int, ...]
+SEPARATOR = "\n\n"
+"""The text between two units, if a task names no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +23,15 @@ class Unit:
 
     id: str
     """The unit's id in its source; unique within a draft."""
-    role: Role
-    """What it is for. `gold` and `needle` units hold the answer. A `negative` unit looks like such a unit, but does not
-    hold the answer. Units of the other roles fill the context."""
     body: Part
     """Its text or its image."""
-    place: Place | None
-    """Its position among the other units, as a key to sort by; None: the packer puts it at a depth."""
+    place: Place | None = None
+    """Its position among the other units, as a key to sort by. None: a required unit is put at a depth, and a unit of
+    `InOrder` stands where the order has it."""
+    role: Role | Literal[""] = ""
+    """What it is for. `gold` and `needle` units hold the answer. A `negative` unit looks like such a unit, but does not
+    hold the answer. Units of the other roles fill the context. Empty: a required unit becomes a `needle` if it has no
+    place and `gold` if it has one, and any other unit `padding`."""
     head: str = ""
     """The text that the template prints before the body."""
     tail: str = ""
@@ -39,6 +43,8 @@ class Unit:
     """The document, class or case that the unit belongs to, if any."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """The values that the record needs from this unit."""
+    label: str = ""
+    """What it is, for people, such as `the asked picture`; `show` and `view` print it, and no prompt does."""
     is_optional: bool = False
     """Whether the packer may skip this unit if it does not fit, and still take later units (pictures of MM-NIAH). Such
     a unit is never exchanged (`Closing`)."""
@@ -66,31 +72,23 @@ class Unit:
         return "".join(part for part in self.parts if isinstance(part, str))
 
 
-class Wording(ABC):
+@dataclass(frozen=True, slots=True)
+class Wording:
     """Words of a question that depend on where the units are placed, such as the position of a picture among all
     pictures.
 
-    A builder declares every text that may be chosen. Before the packer takes any unit, it keeps room for the costliest
+    A task declares every text that may be chosen. Before the packer takes any unit, it keeps room for the costliest
     text. After it has placed the units, it calls `choose`, separately for each placement. So every choice fits the
-    budget, and a builder still sees no length, no depth and no token counter. Subclasses are pure.
+    budget, and a task still sees no length, no depth and no token counter.
     """
 
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def texts(self) -> tuple[str, ...]:
-        """Return every text that may be chosen."""
-
-    @abstractmethod
-    def choose(self, units: Sequence[Unit]) -> int:
-        """Return the index in `texts` of the right text for a context; `units` are in the order of the prompt."""
-
-    @abstractmethod
-    def parts(self, text: str) -> tuple[Part, ...]:
-        """Return the parts of the question with `text` in it; the images among the parts are the same for every
-        text.
-        """
+    texts: tuple[str, ...]
+    """Every text that may be chosen."""
+    choose: Callable[[Sequence[Unit]], int]
+    """Takes the units in the order of the prompt, and returns the index in `texts` of the right text. It is pure."""
+    parts: Callable[[str], tuple[Part, ...]] = lambda text: (text,)
+    """Takes one of the texts, and returns the parts of the question with it; the images among them are the same for
+    every text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,30 +168,42 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One context and its questions, before the context has a length."""
+    """One context and its question, before the context has a length. A `Task` needs the first two fields only."""
 
-    id: str
-    """The released id of the row. A context that several rows share has an id of its own instead."""
-    instruction: tuple[Part, ...]
-    """The text and images before the units; it ends with a newline, so that token counts add up."""
-    questions: tuple[Question, ...]
-    """Usually one question. In many-shot learning (ICL) several questions share a context, which is packed once, with
-    room for the costliest question."""
     required: tuple[Unit, ...]
-    """The units that are in the context at every length: gold passages, needles, answer pages."""
+    """The units of every context: needles (without a place), gold pages."""
     take_order: TakeOrder
-    """The order in which other units are taken as long as they fit."""
-    separator: str = "\n\n"
+    """The order in which other units are taken as long as they fit; a plain sequence of units becomes `InOrder`."""
+    question: str | Sequence[Part] | Wording | None = None
+    """The question alone; None: what `question(row)` of the task returns."""
+    answer: object = None
+    """Its answer at every length; None: the row's field `answer`, or what `answer(example)` of the task returns."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """What the record has besides the fields of the row."""
+    one_of: Sequence[Unit] = ()
+    """Units of the take order of which a context must show at least one; without, the question is rejected at that
+    length."""
+    instruction: tuple[Part, ...] = ()
+    """What stands before the units, and ends with a newline; empty: `instruction` of the task."""
+    separator: str = SEPARATOR
     """The text between two units."""
     closing: Closing | None = None
-    """How the last units are exchanged to come close to the budget; None: they are not exchanged."""
-    rendered_as_text: Rendering | None = None
-    """The form in which the prompt shows the units, if they are chosen in another form (as page images, for example).
-    If the chosen units are over the budget in the shown form, the draft does not fit; no unit is left out to make
-    room."""
+    """How the last units are exchanged to come close to the budget; None: they are not."""
     noted: tuple[str, ...] = ()
-    """Short phrases about the question, such as `joined by title`. The lock counts how many of the questions that were
-    examined for a release have each phrase, including questions that were then refused (see `Rejected`)."""
+    """Phrases about the question, such as `joined by title`; the lock counts them over all examined questions."""
+    id: str = ""
+    """The released id: that of the row, or of a context that several rows share."""
+    questions: tuple[Question, ...] = ()
+    """The finished questions. Several share a context, which has room for the costliest of them."""
+    rendered_as_text: Rendering | None = None
+    """The form in which the prompt shows the chosen units, if not their own; none is left out to make room for it."""
     family: str = ""
-    """A name shared by contexts that show the same groups (ICL: the contexts of a domain). If one of these contexts
-    runs out of units, all of them may show more groups."""
+    """A name shared by contexts that show the same groups: if one runs out of units, all may show more groups."""
+
+    def __post_init__(self) -> None:
+        """Give required units without a role theirs."""
+        units = self.required if isinstance(self.required, tuple | list) else ()
+        if any(isinstance(unit, Unit) and not unit.role for unit in units):
+            roles = (unit.role or ("needle" if unit.place is None else "gold") for unit in units)
+            required = tuple(replace(unit, role=role) for unit, role in zip(units, roles, strict=True))
+            object.__setattr__(self, "required", required)

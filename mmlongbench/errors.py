@@ -124,21 +124,29 @@ class PageLimitError(SourceError):
 class Rejected(MMLongBenchError):
     """One question cannot become an example; the build continues without it and reports it."""
 
-    def __init__(self, fault: Fault, noted: tuple[str, ...] = ()) -> None:
-        """Keep the fault and the phrases `noted`. The lock counts these phrases together with the phrases of drafts
-        (`Draft.noted`).
+    def __init__(self, fault: Fault | str, noted: tuple[str, ...] = (), *, everywhere: bool = False) -> None:
+        """Keep the fault.
+
+        Args:
+            fault: what is wrong; a text says what was found instead of a valid question.
+            noted: phrases that the lock counts together with the phrases of drafts (`Draft.noted`).
+            everywhere: whether the question is left out of the files of all lengths, if it is refused at one of them.
 
         Raises:
-            TypeError: `fault` is not a `Fault`, or `noted` is not made of texts.
+            TypeError: `fault` is neither a `Fault` nor a text, or `noted` is not made of texts.
 
         """
+        if isinstance(fault, str):
+            fault = Fault("refused-by-task", "a valid question", fault)
         if not isinstance(fault, Fault):
-            raise TypeError(f"Rejected takes a Fault, found {fault!r:.80}")
+            raise TypeError(f"Rejected takes a Fault or a text, found {fault!r:.80}")
         super().__init__(fault)
         self.fault = fault
         """Why the question cannot be asked."""
         self.noted = tuple(map(str, noted))
         """Phrases that the lock counts, like `Draft.noted`."""
+        self.everywhere = everywhere
+        """Whether the question is left out at all lengths."""
 
 
 class DraftError(MMLongBenchError):

@@ -53,7 +53,7 @@ def page_unit(
     folder = path.split("/")[-2]
     called = mt.label(folder) if document is None else document
     data = {"index": index, "label": called}
-    return mt.Unit(path, role, mt.Image(path), place, _head(called, label), group=folder, data=data)
+    return mt.Unit(path, mt.Image(path), place, role, _head(called, label), group=folder, data=data)
 
 
 def text_unit(page: mt.Unit, text: str) -> mt.Unit:

@@ -217,11 +217,11 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
         told = instruction(options.answer_form, is_text=True)
         return mt.Draft(
-            row.id,
-            (instruction(options.answer_form, is_text=options.pages_as == "text" and not is_rendered),),
-            (question,),
             required,
             take_order,
+            id=row.id,
+            instruction=(instruction(options.answer_form, is_text=options.pages_as == "text" and not is_rendered),),
+            questions=(question,),
             rendered_as_text=mt.Rendering((told,), partial(with_text, documents)) if is_rendered else None,
             noted=(f"answer read as {row.answer_format}", *anchor.noted, *blank),
         )

@@ -190,7 +190,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
             data = {**about, "image": path, "kind": row.kind}
             questions.append(mt.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number))
         id = f"{about['domain']}, set {number}"
-        return mt.Draft(id, (INSTRUCTION,), tuple(questions), (), rounds, family=domain)
+        return mt.Draft((), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class _Exemplars:
         try:
             looks, path = self.images.likeness(name), self.images[name].path
         except mt.Rejected as refused:
-            return mt.Unit(f"{kind}: {name}", "exemplar", "", (), excluded=refused.fault.reason)
+            return mt.Unit(f"{kind}: {name}", "", (), "exemplar", excluded=refused.fault.reason)
         is_near = mt.is_like_any(looks, [self.images.likeness(test) for test in self.tests])
         unit = _exemplar(f"{kind}: {name}", path, label, kind)
         return replace(unit, excluded="near-duplicate-of-a-test-image" if is_near else "")
@@ -215,7 +215,7 @@ def _classes(sources: mt.Sources) -> Mapping[str, mt.ImageClass]:
 
 
 def _exemplar(id: str, path: str, label: int, kind: str | None = None) -> mt.Unit:
-    return mt.Unit(id, "exemplar", mt.Image(path), (), tail=f"\nlabel: {label}", group=kind, data={"label": label})
+    return mt.Unit(id, mt.Image(path), (), "exemplar", tail=f"\nlabel: {label}", group=kind, data={"label": label})
 
 
 def _ask(path: str) -> tuple[mt.Part, ...]:

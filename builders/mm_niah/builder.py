@@ -25,37 +25,22 @@ from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle, check_
 Ordinal = Literal["rewrite", "neutral", "source"]
 
 
-@dataclass(frozen=True, slots=True)
-class NeedlePlace(mt.Wording):
-    """A question that names the needle by an ordinal: the place of the needle among all pictures of the context."""
+def needle_place(question: str, named: NamedPicture, needle: str, choices: tuple[str, ...]) -> mt.Wording:
+    """Return the wording of a question that names the needle, by the id of its unit, by an ordinal: its place among all
+    pictures of the context.
+    """
 
-    question: str
-    named: NamedPicture
-    needle: str
-    """The id of the needle's unit."""
-    choices: tuple[str, ...]
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The ordinals of all places."""
-        return all_ordinals()
-
-    def choose(self, units: Sequence[mt.Unit]) -> int:
-        """Return the needle's place among the pictures, from 0."""
+    def choose(units: Sequence[mt.Unit]) -> int:
         pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
-        if (place := pictures.index(self.needle)) >= MAX_PLACE:
+        if (place := pictures.index(needle)) >= MAX_PLACE:
             todo = "build a shorter length, or set options.ordinal to neutral"
             bound = f"a needle among the first {MAX_PLACE:,} pictures"
             raise mt.Rejected(mt.Fault("more-pictures-than-ordinals", bound, f"place {place + 1:,}", todo=todo))
         return place
 
-    def parts(self, text: str) -> tuple[mt.Part, ...]:
-        """Return the parts of the question, with the given ordinal."""
-        return ask(self.asked(text), self.choices, has_choices=True)
-
-    def asked(self, text: str) -> str:
-        """Return the text of the question, with the given ordinal."""
-        return renamed(self.question, self.named, text)
+    return mt.Wording(
+        all_ordinals(), choose, lambda text: ask(renamed(question, named, text), choices, has_choices=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +48,7 @@ class Asked:
     """The question of a draft, and the ordinals that the question has in the source."""
 
     text: str
-    wording: NeedlePlace | None = None
+    wording: mt.Wording | None = None
     named: tuple[NamedPicture, ...] = ()
     """The ordinals in the source's question."""
 
@@ -84,8 +69,8 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
         todo = "set options.ordinal to source to keep the question as it is"
         raise mt.Rejected(mt.Fault("several-ordinals", expected, found, field="question", todo=todo))
     if ordinal == "rewrite":
-        wording = NeedlePlace(row.question, named[0], row.needles[0].id, choices)
-        return Asked(wording.asked(all_ordinals()[0]), wording, named)
+        wording = needle_place(row.question, named[0], row.needles[0].id, choices)
+        return Asked(renamed(row.question, named[0], all_ordinals()[0]), wording, named)
     text = without_ordinal(row.question, named[0])
     if text is None:
         expected = "words that describe the image, such as `whose corner is missing`"
@@ -301,7 +286,9 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         opening = (_instruction(bool(row.choices)),)
         take_order, closing = mt.Chain((haystack,)), mt.Closing()
         noted = (STALE_SOURCE,) if row.is_ordinal_stale else ()
-        return mt.Draft(row.id, opening, (question,), required, take_order, closing=closing, noted=noted)
+        return mt.Draft(
+            required, take_order, id=row.id, instruction=opening, questions=(question,), closing=closing, noted=noted
+        )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file.
@@ -377,7 +364,8 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         source = places[0] if len(places) == 1 else places
         question, place = how.text, source if self.options.ordinal == "source" else None
         if how.wording:
-            question, place = how.wording.asked(example.question.chosen), how.wording.choose(example.units) + 1
+            question = renamed(row.question, how.named[0], example.question.chosen)
+            place = how.wording.choose(example.units) + 1
         return {
             "question": question,
             "question_source": row.question,
@@ -429,8 +417,8 @@ def _shuffled(row: HaystackQuestion, draws: mt.Draws) -> tuple[str, ...]:
 
 def _unit(needle: HiddenNeedle, picture: mt.Picture | None) -> mt.Unit:
     if picture is None:
-        return mt.Unit(needle.id, "needle", needle.text, None, between_sentences=True)
-    return mt.Unit(needle.id, "needle", mt.Image(picture.path), None)
+        return mt.Unit(needle.id, needle.text, None, "needle", between_sentences=True)
+    return mt.Unit(needle.id, mt.Image(picture.path), None, "needle")
 
 
 def _released(unit: mt.Unit, tokens: int, has: str) -> dict[str, object]:

@@ -76,7 +76,7 @@ class Haystack:
                 body, key = (mt.Image(picture.path), picture.path) if picture else ("", id)
             excluded = excluded or ("repeated" if key in seen else "")
             seen.add(key)
-            yield mt.Unit(id, role, body, (place,), is_optional=isinstance(part, mt.Image), excluded=excluded)
+            yield mt.Unit(id, body, (place,), role, is_optional=isinstance(part, mt.Image), excluded=excluded)
 
     def _parts(self) -> Iterator[tuple[str, str | mt.Image, mt.Role]]:
         """Yield (id, passage or picture, role) of each part, page after page; a picture has the name that the source

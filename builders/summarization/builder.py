@@ -140,7 +140,14 @@ class Summary(mt.Builder[Summarised]):
         question, opening = mt.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
         is_rendered = options.pages_as == "text" and not options.packs_text
         rendered = mt.Rendering(opening, as_text) if is_rendered else None
-        return mt.Draft(row.id, opening, (question,), (first,), mt.InOrder(tuple(others)), rendered_as_text=rendered)
+        return mt.Draft(
+            (first,),
+            mt.InOrder(others),
+            id=row.id,
+            instruction=opening,
+            questions=(question,),
+            rendered_as_text=rendered,
+        )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file."""
@@ -167,7 +174,7 @@ class Summary(mt.Builder[Summarised]):
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         return mt.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", _ask(self.options.kind))
 
-    def gold(self, record: mt.Record) -> str:
+    def answer_of(self, record: mt.Record) -> str:
         """Return the summary as one text: that of a case, or the sections of a report after their titles."""
         summary = record["summary"]
         if isinstance(summary, str):

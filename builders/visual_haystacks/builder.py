@@ -75,12 +75,20 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         _check(row, self.options)
         paths = [sources.images[name].path for name in row.needles]
         required = tuple(
-            mt.Unit(name, "needle", mt.Image(path), None) for name, path in zip(row.needles, paths, strict=True)
+            mt.Unit(name, mt.Image(path), None, "needle") for name, path in zip(row.needles, paths, strict=True)
         )
         question = mt.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
         others = () if self.options.context == "oracle" else (_Distractors(row, sources.images, draws),)
         closing = _CLOSING if self.options.finish == "closing" else None
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), required, mt.Chain(others), "\n", closing)
+        return mt.Draft(
+            required,
+            mt.Chain(others),
+            id=row.id,
+            instruction=(INSTRUCTION,),
+            questions=(question,),
+            separator="\n",
+            closing=closing,
+        )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file."""
@@ -92,7 +100,7 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line."""
-        units = [mt.Unit(path, "negative", mt.Image(path), ()) for path in record["ctxs"]]
+        units = [mt.Unit(path, mt.Image(path), (), "negative") for path in record["ctxs"]]
         return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["question"]))
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
@@ -134,9 +142,9 @@ class _Distractors:
         others = (name for name in self._pool() if name not in passed)
         for place, name in enumerate(chain(self.draws.order("negatives", own), others)):
             try:
-                yield mt.Unit(name, "negative", mt.Image(self.images[name].path), (place,))
+                yield mt.Unit(name, mt.Image(self.images[name].path), (place,), "negative")
             except mt.Rejected as refused:
-                yield mt.Unit(name, "negative", "", (place,), excluded=refused.fault.reason)
+                yield mt.Unit(name, "", (place,), "negative", excluded=refused.fault.reason)
 
     def _pool(self) -> Iterator[str]:
         pool = self.images.names if self.row.anchor else ()

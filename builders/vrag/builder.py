@@ -15,6 +15,7 @@ from builders.vrag.readers import EntityQuestion
 _WRITE = "Write your answer in the following format:\nAnswer: [answer]\n\n"
 _USE = "Use the given documents to write a concise and short answer to the question about "
 INSTRUCTION = f"{_USE}the entity shown in the image. {_WRITE}"
+_HEAD = "Document (Title: {}): "
 NAMED_INSTRUCTION = f"{_USE}a named entity. {_WRITE}"
 
 
@@ -89,9 +90,15 @@ class VRAG(mt.Builder[EntityQuestion]):
                     yield _unit(passage, "negative", (draws.rank("place", passage.id),), is_random=is_random)
 
         question = mt.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
-        required, take_order = tuple(_unit(passage, "gold", None) for passage in gold), mt.Chain((negatives,))
-        closing = mt.Closing()
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), required, take_order, closing=closing, noted=noted)
+        return mt.Draft(
+            required=tuple(_unit(passage, "gold", None) for passage in gold),
+            take_order=mt.Chain((negatives,)),
+            id=row.id,
+            instruction=(INSTRUCTION,),
+            questions=(question,),
+            closing=mt.Closing(),
+            noted=noted,
+        )
 
     def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.Query]:
         """Return a list of one search, whose text is the question with the entity's name. Passages that are gold or
@@ -157,7 +164,8 @@ class VRAG(mt.Builder[EntityQuestion]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line."""
-        return mt.assemble((INSTRUCTION,), _shown(record["ctxs"]), "\n\n", _ask(record["image"], record["question"]))
+        question = _ask(record["image"], record["question"])
+        return mt.Prompt.of_units((INSTRUCTION,), _shown(record["ctxs"]), "\n\n", question)
 
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Return the prompt of a released line in another form.
@@ -166,8 +174,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         passages. `oracle`: the prompt has only the gold passages.
         """
         if variant == "with_name":
-            named = (f"\n\nQuestion: {record['original_question']}\nAnswer:",)
-            return mt.assemble((NAMED_INSTRUCTION,), _shown(record["ctxs"]), "\n\n", named)
+            question = f"\n\nQuestion: {record['original_question']}\nAnswer:"
+            return mt.Prompt.of_units((NAMED_INSTRUCTION,), _shown(record["ctxs"]), "\n\n", (question,))
         if variant not in ("occluded", "oracle"):
             return super().render_variant(record, variant)
         gold = {passage["doc_id"] for passage in record["positive_ctxs"]}
@@ -176,7 +184,7 @@ class VRAG(mt.Builder[EntityQuestion]):
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return the gold passages, each with its title before it."""
-        return [f"{_head(passage['title'])}{passage['text']}" for passage in record["positive_ctxs"]]
+        return [text for (text,) in _shown(record["positive_ctxs"])]
 
     def cluster(self, record: mt.Record) -> str:
         """Return the entity in the picture: its id, or the title of its article if the record has no id."""
@@ -184,17 +192,14 @@ class VRAG(mt.Builder[EntityQuestion]):
         return str(record.get("entity_id") or gold[0].get("title", ""))
 
 
-def _shown(passages: Sequence[Mapping[str, str]]) -> list[mt.Unit]:
-    return [mt.Unit("", "negative", passage["text"], (), _head(passage["title"])) for passage in passages]
-
-
 def _unit(passage: mt.Passage, role: mt.Role, place: tuple[int, ...] | None, *, is_random: bool = False) -> mt.Unit:
-    head = _head(passage.title)
-    return mt.Unit(passage.id, role, passage.text, place, head, data={"title": passage.title, "is_random": is_random})
+    data = {"title": passage.title, "is_random": is_random}
+    return mt.Unit(passage.id, passage.text, place, role, _HEAD.format(passage.title), data=data)
 
 
-def _head(title: str) -> str:
-    return f"Document (Title: {title}): "
+def _shown(passages: Sequence[Mapping[str, str]]) -> list[tuple[str]]:
+    """Return the text of each passage of a record as the prompt shows it."""
+    return [(f"{_HEAD.format(passage['title'])}{passage['text']}",) for passage in passages]
 
 
 def _ask(image: str, question: str) -> tuple[mt.Part, ...]:

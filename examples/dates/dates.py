@@ -4,9 +4,6 @@ from datetime import date
 
 import mmlongbench.task as mt
 
-INSTRUCTION = "Read the letters. Each has a number, which stands before it.\n\n"
-ASK = "\n\nGive the numbers of all letters of {}, the earliest date first, as a list such as [1, 2].\nAnswer:"
-
 
 class Letters(mt.Row):
     """The letters of a writer: a PDF with one letter on each page, and the date of each page, such as 1911-03-28."""
@@ -20,40 +17,24 @@ class Dates(mt.Task[Letters]):
     """The order of a writer's letters, which stand at drawn depths among others."""
 
     metric = "mm-niah-count"
+    instruction = "Read the letters. Each has a number, which stands before it.\n\n"
+    question_form = "\n\n{question}\nAnswer:"
     sources = {"letters": mt.Table, "documents": mt.Pdfs}
     placements = mt.Placements(mt.Permutation, (0, 1, 2))
+
+    def question(self, row: Letters) -> str:
+        """Ask for the numbers of the letters of a writer."""
+        return f"Give the numbers of all letters of {row.writer}, the earliest date first, as a list such as [1, 2]."
 
     def draft(self, row: Letters, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Give every page a drawn number. The pages of the writer are needles; the others are in a drawn order."""
         documents = sources.documents
         own = [page.path for page in documents[row.document].pages]
         others = [page.path for id in documents.ids for page in documents[id].pages if page.path not in own]
-        wanted, found = len(own), len(set(row.dates))
-        if wanted != found:
-            raise mt.Rejected(mt.Fault("wrong-dates", f"{wanted} different dates", f"{found}", field="dates"))
+        if len(own) != len(set(row.dates)):
+            raise mt.Rejected(f"{len(own)} letters and {len(set(row.dates))} different dates")
         number = {path: n for n, path in enumerate(draws.order("numbers", [*own, *others]), 1)}
-        needles = tuple(letter(path, number[path], "needle") for path in own)
-        drawn = enumerate(draws.order("others", others))
-        hay = tuple(letter(path, number[path], "padding", (place,)) for place, path in drawn)
+        unit = {path: mt.Unit(path, mt.Image(path), head=f"Letter {number[path]}: ") for path in number}
+        hay = mt.InOrder([unit[path] for path in draws.order("others", others)])
         answer = [number[path] for _, path in sorted(zip(row.dates, own, strict=True))]
-        question = mt.Question(row.id, (ASK.format(row.writer),), {"writer": row.writer, "answer": answer})
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), needles, mt.InOrder(hay))
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the file. The answer is a list of whole numbers, as its metric needs it."""
-        pages = [{"number": unit.data["number"], "image": unit.id} for unit in example.units]
-        return {"id": example.id, **example.question.data, "pages": pages}
-
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Rebuild the prompt of a line."""
-        units = [letter(page["image"], page["number"], "padding") for page in record["pages"]]
-        return mt.assemble((INSTRUCTION,), units, "\n\n", (ASK.format(record["writer"]),))
-
-    def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the letters of the writer, so that an audit can find them in the prompt."""
-        return [mt.Image(page["image"]) for page in record["pages"] if page["number"] in record["answer"]]
-
-
-def letter(path: str, number: int, role: mt.Role, place: tuple[int, ...] | None = None) -> mt.Unit:
-    """Return a page as a unit of the context, with its number in front."""
-    return mt.Unit(path, role, mt.Image(path), place, head=f"Letter {number}: ", data={"number": number})
+        return mt.Draft(tuple(unit[path] for path in own), hay, answer=answer)

@@ -36,6 +36,7 @@ from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
+from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, DraftError, SourceChangedError
 from mmlongbench.io.sqlite_rows import Store
@@ -192,6 +193,11 @@ class Dataset:
     def draws(self, id: str) -> Draws:
         """Return the draws of a question; they do not depend on the length."""
         return Draws((self.spec.seed, self.spec.drawn_name, id))
+
+    def draft(self, row: Row) -> Draft:
+        """Return the draft that the builder makes of a row, with what its task says once for all rows."""
+        draft = self.builder.draft(row, self.sources, self.draws(row.id))
+        return self.builder.completed(draft, row) if isinstance(draft, Draft) else draft
 
     def budget(self, length: int) -> TokenBudget:
         """Return the budget at a length."""

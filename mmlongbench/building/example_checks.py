@@ -115,7 +115,7 @@ class ExampleChecks:
             raise self._broken("prompt()", f"prompt(record) is not the prompt that was packed: {fault}", row)
         if not any(isinstance(part, str) and part.strip() for part in example.prompt.parts):
             raise self._broken("draft()", "the prompt has no text", row)
-        with self._calling("gold()", row):
+        with self._calling("answer_of()", row):
             fault = self._answer_fault(released, row)
         if fault:
             raise self._broken("record()", fault, row)
@@ -139,9 +139,9 @@ class ExampleChecks:
         """Return what is wrong with the answer of a record; empty if nothing is. The metric is asked whether it can
         score the answer, once for all records of a question that have the same answer.
         """
-        gold, task = self._builder.gold(record), self._bound.task
+        gold, task = self._builder.answer_of(record), self._bound.task
         if gold is None and "answer" not in record:
-            return "the record has no 'answer', and gold() gives none"
+            return "the record has no 'answer', and answer_of() gives none"
         if _is_empty(gold) and not task.may_lack_answers:
             return f"the answer is empty: {gold!r:.80}"
         digest = blake2b(to_json(gold), digest_size=16).digest()
@@ -198,8 +198,8 @@ class ExampleChecks:
         """
         placement = example.placement
         at = f"{placement.field} {placement.value}" if placement else "none"
-        with self._calling("gold()", row):
-            gold = self._builder.gold(record)
+        with self._calling("answer_of()", row):
+            gold = self._builder.answer_of(record)
         with self._calling("cluster()", row):
             cluster = self._builder.cluster(record)
         needles = self._needles(record, example, row)

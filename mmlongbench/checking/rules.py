@@ -128,7 +128,7 @@ def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
     in_padding = in_questions = 0
     for _, examples in world.packed(world.lengths[-1]):
         for example in examples if world.is_shared else examples[:1]:
-            gold = world.gold(example)
+            gold = world.answer_of(example)
             # Numbers of options or labels, and plain words like yes, are left out.
             texts = [text for text in (gold if isinstance(gold, list) else [gold]) if isinstance(text, str)]
             answers = [text for text in texts if text.strip() and text.strip().lower().rstrip(".") not in _PLAIN_WORDS]
@@ -272,16 +272,16 @@ def _wrong_score(world: World, example: PackedExample, metric: Metric, plain: Me
     record, row = world.record(example), world.row(example)
     with calling("builder", world.dataset.spec.builder, "a method that scoring calls", row):
         asked = scoring_input(builder, record, builder.spec.files.write(world.name, K, 1, 1))
-    with calling("metric", metric.name, "score()", about=f"the answer {asked.gold!r:.60}"):
+    with calling("metric", metric.name, "score()", about=f"the answer {asked.answer!r:.60}"):
         answer = metric.full_answer(asked)
         if answer is None:
             return None
         full, empty = metric.score(replace(asked, prediction=answer)), plain.score(asked)
     if full.score is None or full.score < _FULL:
         found = full.failure if full.score is None else f"{full.score:.3f}"
-        return f"metric {metric.name!r}: expected score 1 for the answer {asked.gold!r:.60}, found {found}"
+        return f"metric {metric.name!r}: expected score 1 for the answer {asked.answer!r:.60}, found {found}"
     if empty.score is not None and empty.score >= _FULL:
-        return f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.gold!r:.60}"
+        return f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.answer!r:.60}"
     return ""
 
 

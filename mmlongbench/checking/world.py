@@ -83,7 +83,7 @@ class World:
     def draft(self, row: Row) -> Draft:
         """Return a new draft of a row; errors name the builder and the row."""
         with calling("builder", self.dataset.spec.builder, "draft()", row):
-            return self.dataset.builder.draft(row, self.dataset.sources, self.dataset.draws(row.id))
+            return self.dataset.draft(row)
 
     def units(self, draft: Draft, length: int, row: Row | None = None) -> list[Unit]:
         """Return the first units of a draft's take order."""
@@ -104,7 +104,7 @@ class World:
             if file.dataset and file.dataset.name == self.name and not file.is_bundle
         ]
 
-    def gold(self, example: PackedExample) -> object:
+    def answer_of(self, example: PackedExample) -> object:
         record = self.record(example)
-        with calling("builder", self.dataset.spec.builder, "gold()", self.row(example)):
-            return self.dataset.builder.gold(record)
+        with calling("builder", self.dataset.spec.builder, "answer_of()", self.row(example)):
+            return self.dataset.builder.answer_of(record)

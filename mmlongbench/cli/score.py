@@ -346,7 +346,7 @@ def _summaries(release: Path, tasks: TaskFiles) -> list[Summaries]:
         before = summaries.get(builder.dataset)
         golds = dict(before.golds) if before else {}
         for where, record in file.form.unbundle(file.path):
-            if (gold := builder.gold(record)) is None:
+            if (gold := builder.answer_of(record)) is None:
                 raise ReleaseError(f"{file.name}, {where}: expected a gold summary, found none")
             golds[str(record["id"])] = str(gold)
         summaries[builder.dataset] = Summaries(builder.dataset, file.name, golds)

@@ -125,7 +125,7 @@ def _answer(export: Export, example: Example, metric: Metric | None) -> str:
     the answer as text. Empty: the release has no answer.
     """
     asked = export.scoring_input(example)
-    gold = asked.gold
+    gold = asked.answer
     if not is_answered(gold):
         return ""
     with calling("metric", type(metric).__name__, "full_answer()", about=example.name):

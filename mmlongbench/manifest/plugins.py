@@ -63,7 +63,7 @@ def contract_fault(kind: str, loaded: object) -> str:
     if missing := sorted({*loaded.__abstractmethods__, *(name for name in needed if name not in members)}):
         return f"{loaded!r} lacks {', '.join(missing)}, which a {kind} needs"
     for other in further:
-        for name in sorted(other.__abstractmethods__ - base.__abstractmethods__):
+        for name in sorted(other.__abstractmethods__ - set(dir(base))):
             if not issubclass(loaded, other) and callable(getattr(loaded, name, None)):
                 return f"{loaded!r} has a method {name!r}, but is not a subclass of {_name(other)}, which defines it"
     if base is Metric and loaded.__init__ is Metric.__init__:

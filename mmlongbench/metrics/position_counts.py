@@ -62,11 +62,11 @@ class PositionCount(RuleMetric):
 
     def full_answer(self, asked: ScoringInput) -> str:
         """Return all counts."""
-        return str(asked.gold)
+        return str(asked.answer)
 
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1, with the detail `is_list`: whether a list was read (see `listed_values`)."""
-        gold = asked.gold
+        gold = asked.answer
         if not isinstance(gold, list) or not gold or not all(type(count) is int for count in gold):
             return Score(None, failure=f"the answer is {gold!r:.80}, expected a list of whole numbers")
         said = after_prefix(asked.lead + asked.prediction, ANSWER)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
 from mmlongbench.draws import Draws
@@ -145,6 +146,11 @@ class PackedExample:
         """The units in prompt order."""
         return tuple(item.unit for item in self.items)
 
+    @property
+    def row(self) -> Any:  # noqa: ANN401  (of the class that its task declares)
+        """The row that is asked about, in a `Task`."""
+        return self.question.data["row"]
+
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
     """Return the prompt of an example; builders use it to rebuild the prompt from a record."""
@@ -206,7 +212,7 @@ def _take(
         raise DraftError(f"{draft.id}: two required units of one id")
     ahead = draft.closing.window if draft.closing else 0
     is_open = True
-    for unit in draft.take_order.units(length):
+    for number, unit in enumerate(draft.take_order.units(length)):
         if unit.id in seen:
             pictures = "; two files of the folder may be the same picture" if isinstance(unit.body, Image) else ""
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}{pictures}")
@@ -214,6 +220,9 @@ def _take(
         if unit.excluded:
             left_out[unit.excluded] += is_open
             continue
+        if unit.place is None or not unit.role:
+            place = (number,) if unit.place is None else unit.place
+            unit = replace(unit, place=place, role=unit.role or "padding")
         cost = pricer.unit(unit).total + separator
         if is_open and cost <= room:
             taken.append(unit)

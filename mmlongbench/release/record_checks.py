@@ -77,7 +77,7 @@ class RecordChecks:
         if turned := [path for path in cost.prompt.images if path in self._file.sizes.turned]:
             yield "an image depends on its EXIF orientation, which a build takes away", turned[0]
 
-        gold = builder.gold(record)
+        gold = builder.answer_of(record)
         if gold is None or (gold in ("", []) and not builder.spec.may_lack_answers):
             yield "the record has no answer", cost.id
         question = f"{cost.id} {cost.placement}" if builder.spec.is_answer_of_context else cost.id

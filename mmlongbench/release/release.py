@@ -337,8 +337,8 @@ class Release:
         for where, record in self._records(file):
             id, tokens = str(record.get("id")), _tokens(record, where).total
             with calling("builder", self.dataset(dataset).spec.builder, "a method that reads records", about=where):
-                gold = builder.gold(record)
-                question, cluster = builder.question(record), builder.cluster(record)
+                gold = builder.answer_of(record)
+                question, cluster = builder.question_of(record), builder.cluster(record)
             same = (str(question), str(cluster), str(gold)) if question and cluster else (dataset, id)
             yield ExampleSize(id, placement_of(record), tokens, is_answered(gold), digest(*same))
 
@@ -380,7 +380,7 @@ class Release:
                 file=file.name,
                 record=record,
                 prompt=builder.prompt(record),
-                answer=builder.gold(record),
+                answer=builder.answer_of(record),
                 evidence=evidence,
                 tokens=tokens,
                 facets=builder.facets(record),

@@ -178,7 +178,7 @@ def shown_example(release: Release, example: Example) -> ShownExample:
     spec, builder = dataset.spec, dataset.builder
     with calling("builder", spec.builder, "a method that reads records", about=at):
         needles = list(builder.needles(example.record) or ())
-        question = builder.question(example.record)
+        question = builder.question_of(example.record)
     placement = placement_of(example.record)
     try:
         items = items_of_example(release.path, example.file, example.length, example.id, placement)

@@ -262,7 +262,7 @@ class ExampleDigests:
             with calling(
                 "builder", builder_name(file), "a method that makes prompts", about=f"example {name_of(record)}"
             ):
-                prompt, gold = builder.prompt(record), builder.gold(record)
+                prompt, gold = builder.prompt(record), builder.answer_of(record)
             try:
                 self._known[key] = bytes.fromhex(example_digest(prompt, gold, self.opened.lock))
             except ReleaseError as error:

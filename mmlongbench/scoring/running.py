@@ -400,7 +400,7 @@ def score_of(metric: Metric, asked: ScoringInput) -> Score:
     for gold in asked.accepted:
         if best.score == 1:
             break
-        other = _called(metric, "score", Score, replace(asked, gold=gold))
+        other = _called(metric, "score", Score, replace(asked, answer=gold))
         if other.score is not None and (best.score is None or other.score > best.score):
             best = other
     return best

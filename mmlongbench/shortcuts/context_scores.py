@@ -192,7 +192,7 @@ def _add_guesses(examples: Mapping[_Example, Asked], opened: Release) -> None:
     for file in (file for file in scorable_files(opened) if file.file.name in names):
         for record, key in records_of(file):
             with calling("builder", builder_name(file), "choices()", about=f"example {record.get('id')!r}"):
-                choices, gold = file.builder.choices(record), file.builder.gold(record)
+                choices, gold = file.builder.choices(record), file.builder.answer_of(record)
             text = json.dumps(gold, sort_keys=True, default=str).casefold()
             options, chance = (len(choices.offered), choices.chance) if choices and choices.offered else (0, 0.0)
             guesses[file.file.name, key] = options, chance, text

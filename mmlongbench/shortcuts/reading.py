@@ -153,7 +153,7 @@ def asked_question(
     return AskedQuestion(
         id=example.id,
         file=example.file,
-        question=builder.question(record),
+        question=builder.question_of(record),
         subject=builder.cluster(record),
         answers=tuple(dict.fromkeys(_texts([example.answer, *builder.accepted(record)]))),
         choices=choices,

@@ -68,6 +68,8 @@ class Builder(ABC, Generic[RowT]):
     record_fields: ClassVar[Mapping[str, str]] = {}
     """What each field of a record means, by the name of the field: one sentence each, which `mmlongbench list` shows.
     The fields that the engine adds are not repeated here."""
+    may_reject_everywhere: ClassVar[bool] = False
+    """Whether `record` may raise `Rejected(…, everywhere=True)`. Each question is then tried at all lengths first."""
     dataset: str
     """The name of the dataset that this builder works on."""
     options: Options
@@ -94,7 +96,12 @@ class Builder(ABC, Generic[RowT]):
 
     @abstractmethod
     def record(self, example: PackedExample) -> Record:
-        """Return the public record of an example; the engine adds `length`, `tokens` and the needle positions."""
+        """Return the public record of an example; the engine adds `length`, `tokens` and the needle positions.
+
+        Raises:
+            Rejected: the question has no valid answer about this context, so it is left out at this length.
+
+        """
 
     @abstractmethod
     def prompt(self, record: Record) -> Prompt:
@@ -133,13 +140,17 @@ class Builder(ABC, Generic[RowT]):
         """
         return None
 
-    def gold(self, record: Record) -> object:
+    def completed(self, draft: Draft, row: RowT) -> Draft:
+        """Return a draft with what its task says once for all rows (`Task`); of a builder, the draft itself."""
+        return draft
+
+    def answer_of(self, record: Record) -> object:
         """Return the answer that a metric compares with."""
         return record.get("answer")
 
     def accepted(self, record: Record) -> Sequence[object]:
-        """Return other answers that count as right, each in the form of `gold`. A prediction has the best of the scores
-        that it has for any of the answers.
+        """Return other answers that count as right, each in the form of the answer. A prediction has the best of the
+        scores that it has for any of the answers.
         """
         return ()
 
@@ -151,7 +162,7 @@ class Builder(ABC, Generic[RowT]):
         """
         return None
 
-    def question(self, record: Record) -> str:
+    def question_of(self, record: Record) -> str:
         """Return the question alone, as a judge sees it; empty if the task has none."""
         question = record.get("question")
         return question if isinstance(question, str) else ""
@@ -253,12 +264,12 @@ def scoring_input(
         file,
         builder.dataset,
         str(record.get("id", "")),
-        builder.gold(record),
+        builder.answer_of(record),
         prediction,
         lead=lead,
         place=place,
         kind=builder.spec.kind,
-        question=builder.question(record),
+        question=builder.question_of(record),
         answer_format=builder.answer_format(record),
         evidence=evidence,
         source_id=builder.source_id(record),

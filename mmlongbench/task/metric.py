@@ -68,7 +68,7 @@ class ScoringInput:
     """The name of its dataset."""
     id: str
     """The released id of its question, as text: the same at every length and placement."""
-    gold: object
+    answer: object
     """The answer, as the builder gives it."""
     prediction: str
     """The output of the model, without reasoning unless the user keeps it; empty if the model gave no answer."""
@@ -96,7 +96,7 @@ class ScoringInput:
     """The names of the groups that the example is in, by facet (`Builder.facets`)."""
     accepted: tuple[object, ...] = ()
     """Other answers that count as right (`Builder.accepted`). Scoring calls the metric once for each answer, with the
-    answer as `gold`, until one has the score 1; the best score counts. So a metric need not read this field."""
+    answer as `answer`, until one has the score 1; the best score counts. So a metric need not read this field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ class Metric(ABC):
         By default it is the answer as text, and the first of several answers. `mmlongbench check` scores the returned
         text with every answer of a task. In such a call the prediction is empty.
         """
-        return first_answer(asked.gold)
+        return first_answer(asked.answer)
 
     def out_of_scope(self, asked: ScoringInput) -> str:
         """Return why the metric does not apply to an example, whatever the model's output; empty if it applies.
@@ -325,7 +325,7 @@ class RuleMetric(Metric):
         """Return why the answer cannot be scored; empty if it can. To find out, the answer is scored as a
         prediction.
         """
-        found = self.score(replace(asked, prediction=first_answer(asked.gold)))
+        found = self.score(replace(asked, prediction=first_answer(asked.answer)))
         return found.failure or "it has no score" if found.score is None else ""
 
 

@@ -19,7 +19,7 @@ class InOrder(TakeOrder):
     Haystacks).
     """
 
-    order: tuple[Unit, ...]
+    order: Sequence[Unit]
     """The units, in the order in which they are taken."""
 
     def units(self, length: int) -> Iterable[Unit]:
@@ -219,5 +219,5 @@ class Rounds(TakeOrder):
                         break
                 else:
                     is_over = True
-                    yield Unit(f"{name}, round {turn}", "exemplar", "", (), excluded=f"no more pictures of {name}")
+                    yield Unit(f"{name}, round {turn}", "", (), "exemplar", excluded=f"no more pictures of {name}")
             turn += 1

@@ -1,12 +1,15 @@
 """A task in one class: a builder, and the reader of its rows. It can stand in one file that a manifest names.
 
 Rows come from a table, by the fields of the row model. Further sources are a folder of PDFs and a folder of pictures.
+What a task says once, its instruction, its question and how a unit is shown, makes the draft, the record and the
+prompt.
 """
 
 import hashlib
 import json
 from abc import ABCMeta
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
@@ -14,15 +17,17 @@ from pydantic.fields import FieldInfo
 
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
-from mmlongbench.errors import Fault, SourceError
+from mmlongbench.draft import SEPARATOR, Draft, Question, Unit, Wording
+from mmlongbench.errors import DraftError, Fault, SourceError
 from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
+from mmlongbench.packing.pack import PackedExample
 from mmlongbench.packing.place import Depth
-from mmlongbench.prompt import escape_markers
+from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FilePattern
 from mmlongbench.task.reader import Reader
-from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, raw_row
+from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Placements, TaskSpec
 
@@ -64,8 +69,8 @@ class Folder(SourceForm):
 
 
 class Task(Builder[RowT]):
-    """A whole task in one class. Subclasses define `metric`, `draft`, `record` and `prompt`, and name the class of
-    their rows: `class Fables(mt.Task[Fable])`.
+    """A whole task in one class. Subclasses define `metric`, `instruction` and `draft`, and name the class of their
+    rows: `class Fables(mt.Task[Fable])`.
 
     Without a column `id`, the id of a row is a hash of its fields, so ids do not move when a row is added. Two equal
     rows have the same id, and the second is rejected.
@@ -73,6 +78,12 @@ class Task(Builder[RowT]):
 
     metric: ClassVar[str]
     """The name of the metric (`TaskSpec.metric`); `mmlongbench list` shows all."""
+    instruction: ClassVar[str] = ""
+    """The text before the units; it ends with a newline."""
+    separator: ClassVar[str] = SEPARATOR
+    """The text between two units."""
+    question_form: ClassVar[str] = "\n\nQuestion: {question}\nAnswer:"
+    """The text around the question, which stands after the units."""
     sources: ClassVar[Mapping[str, type[SourceForm]]] = {"rows": Table}
     """The form of each source, by the name that a manifest uses: one `Table`, and at most one `Pdfs` and one
     `Folder`."""
@@ -91,9 +102,90 @@ class Task(Builder[RowT]):
     def __init_subclass__(cls, **kwargs: object) -> None:
         """Take the class of the rows from `mt.Task[…]`, unless the subclass sets `row_type`."""
         super().__init_subclass__(**kwargs)
+        cls.may_reject_everywhere = cls.answer is not Task.answer
         given = [get_args(base)[0] for base in vars(cls).get("__orig_bases__", ()) if get_origin(base) is Task]
         if given and isinstance(given[0], type) and "row_type" not in vars(cls):
             cls.row_type = given[0]
+
+    def question(self, row: RowT) -> str | Sequence[Part] | Wording:
+        """Return the question alone; by default the field `question` of the row."""
+        asked: str = _field(row, "question", "or define `question(row)`")
+        return asked
+
+    def answer(self, example: PackedExample) -> object:
+        """Return the answer; by default `Draft.answer`, or the field `answer` of the row.
+
+        A task that overrides this method computes the answer from the packed context, so it may differ between lengths
+        and placements.
+
+        Raises:
+            Rejected: the question has no valid answer about this context.
+
+        """
+        given: object = example.question.data["answer"]
+        return _field(example.row, "answer", "or give the draft one") if given is None else given
+
+    def completed(self, draft: Draft, row: RowT) -> Draft:
+        """Return a draft with the instruction, the separator and the question of the task."""
+        questions = draft.questions
+        if not questions:
+            asked = self.question(row) if draft.question is None else draft.question
+            before, _, after = self.question_form.partition("{question}")
+            data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
+            if isinstance(asked, Wording):
+                around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
+                question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
+            else:
+                parts = (asked,) if isinstance(asked, str) else tuple(asked)
+                question = Question(row.id, (before, *parts, after), {**data, "question": parts})
+            questions = (question,)
+        return replace(
+            draft,
+            id=draft.id or row.id,
+            instruction=draft.instruction or (self.instruction,),
+            separator=self.separator if draft.separator == SEPARATOR else draft.separator,
+            questions=questions,
+        )
+
+    def record(self, example: PackedExample) -> Record:
+        """Return the public record: the id, the question, the answer, the fields of the row and of the draft, and
+        `units`: what the prompt shows, in its order.
+        """
+        asked = example.question
+        parts = (asked.chosen,) if asked.wording else asked.data["question"]
+        given = asked.data["instruction"]
+        return {
+            "id": example.id,
+            "question": parts[0] if len(parts) == 1 and isinstance(parts[0], str) else _written(parts),
+            "answer": self.answer(example),
+            **example.row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
+            **asked.data["fields"],
+            **({"instruction": _written(given)} if given else {}),
+            "units": [_written_unit(unit) for unit in example.units],
+        }
+
+    def prompt(self, record: Record) -> Prompt:
+        """Rebuild the prompt from the record."""
+        question = record["question"]
+        before, _, after = self.question_form.partition("{question}")
+        return Prompt.of_units(
+            _read(record.get("instruction", [self.instruction])),
+            [_read(unit["shown"]) for unit in record["units"]],
+            self.separator,
+            [before, *_read([question] if isinstance(question, str) else question), after],
+        )
+
+    def needles(self, record: Record) -> Sequence[Part] | None:
+        """Return the gold units, each by its first part, and needle sentences; None if the task has no placements."""
+        if not self.placements:
+            return None
+        alone = [_read(unit["shown"])[0] for unit in record["units"] if unit["role"] in ("gold", "needle")]
+        return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
+
+    def question_of(self, record: Record) -> str:
+        """Return the question alone, without its images."""
+        parts = record.get("question", "")
+        return parts if isinstance(parts, str) else "".join(part for part in parts if isinstance(part, str))
 
     @property
     def spec(self) -> TaskSpec:
@@ -109,6 +201,7 @@ class Task(Builder[RowT]):
             reserve=self.reserve,
             page_texts=self.page_texts,
             longest_side=self.longest_side,
+            is_answer_of_context=self.may_reject_everywhere,
         )
 
     def rows(self, sources: Sources) -> Sequence[RowT]:
@@ -141,6 +234,33 @@ class Task(Builder[RowT]):
         return kind
 
 
+def _field(row: Row, name: str, todo: str) -> Any:  # noqa: ANN401  (as its row declares it)
+    if name not in type(row).model_fields:
+        raise DraftError(f"the row has no field {name!r}: name a field of it so, {todo}")
+    return getattr(row, name)
+
+
+def _written(parts: Iterable[Part]) -> list[object]:
+    """Return parts as JSON: texts, and images as `{"image": path}`; neighbouring texts are one text."""
+    return [{"image": part.path} if isinstance(part, Image) else part for part in Prompt.of(parts).parts]
+
+
+def _written_unit(unit: Unit) -> dict[str, object]:
+    """Return a unit as JSON, as far as it says something."""
+    written: dict[str, object] = {"role": unit.role, "shown": _written(unit.parts)}
+    if unit.label:
+        written["label"] = unit.label
+    if unit.data:
+        written["data"] = dict(unit.data)
+    if unit.needles:
+        written["sentences"] = [needle.body for needle in unit.needles]
+    return written
+
+
+def _read(parts: Iterable[Any]) -> list[Part]:
+    return [Image(part["image"]) if isinstance(part, dict) else part for part in parts]
+
+
 def task_fault(task: type[Task[Any]]) -> str:
     """Return why the class attributes of a task cannot be used; empty if they can."""
     forms = list(task.sources.values()) if isinstance(task.sources, Mapping) else []
@@ -150,9 +270,18 @@ def task_fault(task: type[Task[Any]]) -> str:
         return "'sources' needs exactly one mt.Table, and at most one mt.Pdfs and one mt.Folder"
     if not isinstance(task.placements, Placements | None):
         return f"'placements' is {task.placements!r}, expected mt.Placements(mt.Depth, mt.DEPTHS) or the like"
-    for name, kind, said in (("metric", str, "the name of a metric"), ("files", str, "a path with {name} and {k}")):
-        if not isinstance(found := getattr(task, name), kind):
+    texts = {
+        "metric": "the name of a metric",
+        "files": "a path with {name} and {k}",
+        "instruction": "a text",
+        "separator": "a text",
+        "question_form": "a text with {question}",
+    }
+    for name, said in texts.items():
+        if not isinstance(found := getattr(task, name), str):
             return f"{name!r} is {found!r}, expected {said}"
+    if task.question_form.count("{question}") != 1:
+        return f"'question_form' is {task.question_form!r}, expected a text with {{question}} once"
     if task.files and (fault := FilePattern(task.files).fault):
         return f"'files' {fault}"
     if not task.row_type.model_fields.keys() - _ENGINE_FIELDS:

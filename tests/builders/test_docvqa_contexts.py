@@ -682,4 +682,4 @@ def test_a_task_that_does_not_say_has_no_evidence() -> None:
     record = {"id": 7, "question": ["no text"], "answer": "red"}
     builder = DocVQA("roses", DocVQAOptions())
     assert mt.Builder.evidence(builder, record) is None
-    assert (builder.question(record), builder.answer_format(record), builder.source_id(record)) == ("", None, "")
+    assert (builder.question_of(record), builder.answer_format(record), builder.source_id(record)) == ("", None, "")

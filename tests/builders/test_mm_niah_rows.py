@@ -14,7 +14,7 @@ import mmlongbench.task as mt
 from builders.common.pictures import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
-from builders.mm_niah.builder import MMNIAHOptions, NeedlePlace, asked
+from builders.mm_niah.builder import MMNIAHOptions, asked
 from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row, find_sentences
 from mmlongbench.building.stages.rows import read_rows
@@ -488,7 +488,7 @@ def ordinal_row(question: str = QUESTION, needles: int = 1) -> HaystackQuestion:
     return HaystackQuestion(id="q", question=question, needles=hidden, choices=("a.png", "b.png"), right=0)
 
 
-def wording() -> NeedlePlace:
+def wording() -> mt.Wording:
     found = asked(ordinal_row(), "rewrite", ("a.png", "b.png")).wording
     assert found is not None
     return found
@@ -505,12 +505,12 @@ def context(pictures: int, place: int) -> list[mt.Unit]:
 
 @cache
 def text(number: int) -> mt.Unit:
-    return mt.Unit(f"t{number}", "own", "Words.", ())
+    return mt.Unit(f"t{number}", "Words.", (), "own")
 
 
 @cache
 def picture(id: str) -> mt.Unit:
-    return mt.Unit(id, "own", mt.Image(f"{id}.png"), ())
+    return mt.Unit(id, mt.Image(f"{id}.png"), (), "own")
 
 
 @pytest.mark.parametrize("most", range(50, 601, 50))
@@ -521,7 +521,7 @@ def test_the_ordinal_names_the_needle_among_1_to_600_pictures(most: int) -> None
             units = context(pictures, place)
             chosen = how.choose(units)
             assert chosen == place - 1
-            question = how.asked(how.texts[chosen])
+            question = renamed(QUESTION, pictures_named(QUESTION)[0], how.texts[chosen])
             assert question == QUESTION.replace("second", mt.ordinal_words(place))
             assert [named.place for named in pictures_named(question)] == [place]
         record = {
@@ -616,8 +616,8 @@ def test_what_is_asked_with_an_ordinal() -> None:
 
 
 def test_a_needle_behind_the_last_ordinal_is_named() -> None:
-    pictures = [mt.Unit(f"u{n}", "own", mt.Image("x.png"), ()) for n in range(MAX_PLACE)]
-    needle = mt.Unit("needle-0", "needle", mt.Image("n.png"), None)
+    pictures = [mt.Unit(f"u{n}", mt.Image("x.png"), (), "own") for n in range(MAX_PLACE)]
+    needle = mt.Unit("needle-0", mt.Image("n.png"), None, "needle")
     assert wording().choose([*pictures[1:], needle]) == MAX_PLACE - 1
     with pytest.raises(mt.Rejected, match="more-pictures-than-ordinals"):
         wording().choose([*pictures, needle])

@@ -42,7 +42,7 @@ def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
 
     def unit(kind: str, name: str, label: int, turn: int) -> Unit:
         is_excluded = int(name.rpartition(" ")[2]) < excluded.get(int(kind), 0)
-        return Unit(name, "exemplar", Image(name), (), group=kind, excluded="broken" if is_excluded else "")
+        return Unit(name, Image(name), (), "exemplar", group=kind, excluded="broken" if is_excluded else "")
 
     rounds = Rounds(
         tuple(map(str, range(classes))),
@@ -51,7 +51,7 @@ def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
         lambda _, found: found,
         most=most,
     )
-    return Draft("d", ("Look.\n",), (Question("q", ("\nWhich?",)),), (), rounds)
+    return Draft((), rounds, id="d", instruction=("Look.\n",), questions=(Question("q", ("\nWhich?",)),))
 
 
 def units(dataset: Any, draft: Draft) -> tuple[int, bool]:

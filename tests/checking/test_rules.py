@@ -142,7 +142,7 @@ NUMBERED = """class Numbered(mt.Reader[Fable]):
 
 class Fables("""
 TEXT_AND_MORAL = '(other.title, other.text + " So: " + row.moral, "padding"'
-ANOTHER = 'mt.Unit(path + "#2", "padding", mt.Image(path), (99, n)) for n, path in enumerate(gold)'
+ANOTHER = 'mt.Unit(path + "#2", mt.Image(path), (99, n), "padding") for n, path in enumerate(gold)'
 SHOWN = ("[unit.id for unit in example.units]", "[unit.body.path for unit in example.units]")
 ASKED = ('"title": data["title"], ', '"title": data["title"] + " " + data["moral"], ')
 IMPORT_OS = ("import mmlongbench", "import os\nimport mmlongbench")

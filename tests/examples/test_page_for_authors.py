@@ -33,7 +33,7 @@ ANY_SOURCES = """
 
 MISTAKES = [
     ('{"id": example.id, ', "{", "the record's id must be the row's, found none"),
-    ('"answer": data["moral"], ', "", "the record has no 'answer', and gold() gives none"),
+    ('"answer": data["moral"], ', "", "the record has no 'answer', and answer_of() gives none"),
     ("in example.units]", "in reversed(example.units)]", "prompt(record) is not the prompt that was packed"),
     ('"negative", (n,))', '"negative")', "has the role negative and no place"),
     ('row.text, "gold")', 'row.text, "gold", (0,))', "what is put at a depth has `place=None`"),

@@ -17,7 +17,7 @@ def document_question(
         gold,
         prediction,
         lead,
-        question=builder.question(record),
+        question=builder.question_of(record),
         answer_format=builder.answer_format(record),
         evidence=builder.evidence(record),
     )

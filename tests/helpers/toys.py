@@ -46,7 +46,7 @@ class Toy:
 
     def prompt(self, record: dict[str, Any]) -> mt.Prompt:
         units = [
-            mt.Unit(str(number), "own", _part(body), (0,), head=head, tail=tail)
+            mt.Unit(str(number), _part(body), (0,), "own", head=head, tail=tail)
             for number, (head, body, tail) in enumerate(record["shots"])
         ]
         question = [_part(part) for part in record["question"]]
@@ -56,22 +56,32 @@ class Toy:
 def vrag(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """A gold passage at a depth, ranked negatives in a drawn order, one image in the question."""
     texts = {f"p{i}": f"Passage {i}. " + "grasshopper " * draws.integer(f"words {i}", 1, 60) for i in range(120)}
-    negatives = (mt.Unit(id, "negative", text, (draws.rank("place", id),), "Document: ") for id, text in texts.items())
-    gold = mt.Unit("gold", "gold", "The gold passage.", None, "Document: ")
+    negatives = (mt.Unit(id, text, (draws.rank("place", id),), "negative", "Document: ") for id, text in texts.items())
+    gold = mt.Unit("gold", "The gold passage.", None, "gold", "Document: ")
     question = mt.Question(row, ("\n\nQuestion: ", mt.Image("q.jpg"), "where does it live?\nAnswer:"))
     frame = ("Instruction of vrag.\n\n",)
-    return mt.Draft(row, frame, (question,), (gold,), mt.InOrder(tuple(negatives)), closing=mt.Closing())
+    return mt.Draft(
+        (gold,), mt.InOrder(tuple(negatives)), id=row, instruction=frame, questions=(question,), closing=mt.Closing()
+    )
 
 
 def vh(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """Two needle photographs among others of different sizes, in a drawn order."""
     photos = draws.order("pile", (path for path in sizes if path.startswith("photo")))
-    units = [mt.Unit(path, "negative", mt.Image(path), (number,)) for number, path in enumerate(photos)]
-    needles = tuple(mt.Unit(path, "needle", mt.Image(path), None) for path in ("needle0.jpg", "needle1.jpg"))
+    units = [mt.Unit(path, mt.Image(path), (number,), "negative") for number, path in enumerate(photos)]
+    needles = tuple(mt.Unit(path, mt.Image(path), None, "needle") for path in ("needle0.jpg", "needle1.jpg"))
     question = mt.Question(row, ("\n\nQuestion: is there a cat?\nAnswer:",))
     frame = ("Instruction of vh.\n\n",)
     take_order = mt.InOrder(tuple(units))
-    return mt.Draft(row, frame, (question,), needles, take_order, separator="\n", closing=mt.Closing(last=2))
+    return mt.Draft(
+        needles,
+        take_order,
+        id=row,
+        instruction=frame,
+        questions=(question,),
+        separator="\n",
+        closing=mt.Closing(last=2),
+    )
 
 
 def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
@@ -79,7 +89,7 @@ def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     classes = tuple(draws.order("classes", (f"class{c:02d}" for c in range(60))))
 
     def unit(name: str, picture: str, label: int, turn: int) -> mt.Unit:
-        return mt.Unit(picture, "exemplar", mt.Image(picture), (), tail=f"\nlabel: {label}", group=name)
+        return mt.Unit(picture, mt.Image(picture), (), "exemplar", tail=f"\nlabel: {label}", group=name)
 
     rounds = mt.Rounds(classes, lambda name: [f"{name}/{i}.jpg" for i in range(12)], unit, draws.order)
 
@@ -88,7 +98,7 @@ def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
         return mt.Question(f"{row}/{name}", parts, group=name)
 
     questions = tuple(map(question, classes))
-    return mt.Draft(row, ("Instruction of icl.\n\n",), questions, (), rounds)
+    return mt.Draft((), rounds, id=row, instruction=("Instruction of icl.\n\n",), questions=questions)
 
 
 def summary(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
@@ -98,7 +108,9 @@ def summary(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
         for number, (name, count) in enumerate((("alpha", 21), ("beta", 4), ("gamma", 40)))
     ]
     question = mt.Question(row, ("\n\nNow please summarize the case.\nSummary:",))
-    return mt.Draft(row, ("Instruction of summary.\n\n",), (question,), (), mt.by_divisor(documents))
+    return mt.Draft(
+        (), mt.by_divisor(documents), id=row, instruction=("Instruction of summary.\n\n",), questions=(question,)
+    )
 
 
 def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
@@ -107,7 +119,7 @@ def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     others = [[_page(name, i, (0, i)) for i in range(count)] for name, count in (("beta", 4), ("gamma", 40))]
     question = mt.Question(row, ("\n\nQuestion: Based on Document alpha, how many?\nAnswer:",))
     take_order = mt.Chain((rest, lambda: mt.alternate_sides(others)))
-    return mt.Draft(row, ("Instruction of docqa.\n\n",), (question,), required, take_order)
+    return mt.Draft(required, take_order, id=row, instruction=("Instruction of docqa.\n\n",), questions=(question,))
 
 
 TOYS = tuple(Toy(write.__name__, write) for write in (vrag, vh, icl, summary, docqa))
@@ -125,7 +137,7 @@ def sizes_of(seed: int) -> dict[str, tuple[int, int]]:
 
 def _page(name: str, index: int, place: tuple[int, ...]) -> mt.Unit:
     path = f"{name}/{index}.jpg"
-    return mt.Unit(path, "own", mt.Image(path), place, f"Document {name} (page {index}): ", group=name)
+    return mt.Unit(path, mt.Image(path), place, "own", f"Document {name} (page {index}): ", group=name)
 
 
 def _body(part: mt.Part) -> Any:

@@ -304,7 +304,7 @@ def test_a_summary_that_no_judge_can_be_shown_is_a_failure_and_nothing_is_asked(
     prediction: str, gold: str, said: str
 ) -> None:
     with metric(replies(GOOD), None) as (fluency, server):
-        found = fluency.score(replace(report(prediction), gold=gold))
+        found = fluency.score(replace(report(prediction), answer=gold))
         assert (found.score, found.failure) == (None, f"too long to be judged: {said}")
         assert not server.requests
 

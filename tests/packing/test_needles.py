@@ -32,10 +32,10 @@ def haystack(draws: mt.Draws, count: int = 260) -> list[mt.Unit]:
     units = []
     for n in range(count):
         if draws.integer(f"kind {n}", 0, 4) == 0:
-            units.append(mt.Unit(f"u{n}", "own", mt.Image(f"u{n}.jpg"), (n,), is_optional=True))
+            units.append(mt.Unit(f"u{n}", mt.Image(f"u{n}.jpg"), (n,), "own", is_optional=True))
         else:
             parts = [sentence(draws, f"{n} {k}") for k in range(draws.integer(f"parts {n}", 1, 6))]
-            units.append(mt.Unit(f"u{n}", "own", " ".join(parts), (n,)))
+            units.append(mt.Unit(f"u{n}", " ".join(parts), (n,), "own"))
     return units
 
 
@@ -48,12 +48,19 @@ def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mt.Draft, Pricer
     draws = mt.Draws((seed, "needles"))
     units = haystack(draws)
     hidden = tuple(
-        mt.Unit(f"needle{n}", "needle", f"The secret number {n} is {n}{n}{n}.", None, between_sentences=inside)
+        mt.Unit(f"needle{n}", f"The secret number {n} is {n}{n}{n}.", None, "needle", between_sentences=inside)
         for n in range(needles)
     )
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), sizes(draws, units))
     question = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = mt.Draft("q", ("Read.\n\n",), (question,), hidden, mt.InOrder(tuple(units)), closing=mt.Closing())
+    draft = mt.Draft(
+        hidden,
+        mt.InOrder(tuple(units)),
+        id="q",
+        instruction=("Read.\n\n",),
+        questions=(question,),
+        closing=mt.Closing(),
+    )
     return draft, pricer, draws
 
 
@@ -120,7 +127,7 @@ def test_the_start_of_a_needle_is_what_a_recount_of_the_prompt_before_it_gives(s
 def test_depths_nought_and_one_are_the_very_first_and_the_very_last_sentence() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
     draft = replace(
-        draft, take_order=mt.InOrder((mt.Unit("a", "own", "One. Two.", (0,)), mt.Unit("b", "own", "Three.", (1,))))
+        draft, take_order=mt.InOrder((mt.Unit("a", "One. Two.", (0,), "own"), mt.Unit("b", "Three.", (1,), "own")))
     )
     first, last = examples(draft, TokenBudget(K, 256), (mt.Depth(0.0), mt.Depth(1.0)), pricer, draws)
     assert [u.body for u in first.units] == ["The secret number 0 is 000. One. Two.", "Three."]
@@ -132,7 +139,7 @@ def test_depths_nought_and_one_are_the_very_first_and_the_very_last_sentence() -
 def test_a_passage_keeps_its_line_breaks_and_the_depth_is_that_of_the_prompt(depth: float) -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
     bodies = ["One.\n\n\n\nTwo  goes on.\n- Three.\n\n\n\n\n\nFour.", "Five.\n\n\n\nSix is it.\n\n\n\nSeven.\n"]
-    units = tuple(mt.Unit(f"u{n}", "own", body, (n,)) for n, body in enumerate(bodies))
+    units = tuple(mt.Unit(f"u{n}", body, (n,), "own") for n, body in enumerate(bodies))
     (made,) = examples(
         replace(draft, take_order=mt.InOrder(units)), TokenBudget(K, 256), (mt.Depth(depth),), pricer, draws
     )
@@ -170,7 +177,7 @@ def test_a_sentence_stands_alone_where_no_text_is_near() -> None:
 def test_long_sentences_do_not_push_a_needle_from_its_depth() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
     body = f"{'word ' * 80}end. Five words stand here then."
-    units = tuple(mt.Unit(f"p{n}", "own", body, (n,)) for n in range(5))
+    units = tuple(mt.Unit(f"p{n}", body, (n,), "own") for n in range(5))
     (example,) = examples(
         replace(draft, take_order=mt.InOrder(units), closing=None),
         TokenBudget(K, 256),
@@ -183,7 +190,7 @@ def test_long_sentences_do_not_push_a_needle_from_its_depth() -> None:
 
 def test_two_sentences_in_one_passage_stay_whole() -> None:
     draft, pricer, draws = draft_of(1, 3, inside=True)
-    unit = mt.Unit("p", "own", "One stands first. Two stands second. Three stands third.", (0,))
+    unit = mt.Unit("p", "One stands first. Two stands second. Three stands third.", (0,), "own")
     made = examples(replace(draft, take_order=mt.InOrder((unit,))), TokenBudget(K, 256), places(3), pricer, draws)
     for example in made:
         (host,) = example.units
@@ -199,7 +206,7 @@ def test_two_sentences_in_one_passage_stay_whole() -> None:
 
 def test_a_needle_larger_than_the_budget_is_said_in_numbers() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=False)
-    huge = mt.Unit("huge", "needle", "word " * 2000, None)
+    huge = mt.Unit("huge", "word " * 2000, None, "needle")
     with pytest.raises(DoesNotFitError, match=r"q: the question and its 1 required units need \d+ tokens"):
         examples(replace(draft, required=(huge,)), TokenBudget(K, 256), DEPTHS, pricer, draws)
 
@@ -207,9 +214,9 @@ def test_a_needle_larger_than_the_budget_is_said_in_numbers() -> None:
 def test_pictures_that_do_not_fit_are_passed_over_and_text_goes_on() -> None:
     draft, pricer, _ = draft_of(1, 0, inside=False)
     units = (
-        mt.Unit("a", "own", "First words.", (0,)),
-        mt.Unit("b", "own", mt.Image("large.jpg"), (1,), is_optional=True),
-        mt.Unit("c", "own", "Last words.", (2,)),
+        mt.Unit("a", "First words.", (0,), "own"),
+        mt.Unit("b", mt.Image("large.jpg"), (1,), "own", is_optional=True),
+        mt.Unit("c", "Last words.", (2,), "own"),
     )
     pricer = Pricer(pricer.counter, {"large.jpg": (1400, 1400)})
     plain = replace(draft, take_order=mt.InOrder(units), closing=None)
@@ -220,7 +227,7 @@ def test_pictures_that_do_not_fit_are_passed_over_and_text_goes_on() -> None:
 def test_barred_units_are_passed_over_and_counted_as_far_as_the_context_goes() -> None:
     draft, pricer, _ = draft_of(1, 0, inside=False)
     units = [
-        mt.Unit(f"u{n}", "own", f"Passage {n}. " + "word " * 150, (n,), excluded="taboo" * (n % 2)) for n in range(40)
+        mt.Unit(f"u{n}", f"Passage {n}. " + "word " * 150, (n,), "own", excluded="taboo" * (n % 2)) for n in range(40)
     ]
     packed = pack(replace(draft, take_order=mt.InOrder(tuple(units)), closing=None), TokenBudget(2 * K, 100), pricer)
     numbers = [int(unit.id[1:]) for unit in packed.taken]

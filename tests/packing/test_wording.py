@@ -1,7 +1,6 @@
 """Questions whose words depend on the placed units; and needles that are the same sentence twice."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,28 +21,23 @@ DEPTHS = tuple(mt.Depth(value) for value in mt.DEPTHS)
 TEXTS = tuple(mt.ordinal_words(place) for place in range(1, 1001))
 
 
-@dataclass(frozen=True, slots=True)
-class Place(mt.Wording):
+def place(texts: tuple[str, ...] = TEXTS, shift: int = 0) -> mt.Wording:
     """Names the needle by its place among the pictures."""
-
-    texts: tuple[str, ...] = TEXTS
-    shift: int = 0
-
-    def choose(self, units: Sequence[mt.Unit]) -> int:
-        return [unit.id for unit in units if isinstance(unit.body, mt.Image)].index("needle") + self.shift
-
-    def parts(self, text: str) -> tuple[mt.Part, ...]:
-        return (f"\n\nQuestion: what is behind the {text} image?\nA. ", mt.Image("a.jpg"), "\nAnswer:")
+    return mt.Wording(
+        texts,
+        lambda units: [unit.id for unit in units if isinstance(unit.body, mt.Image)].index("needle") + shift,
+        lambda text: (f"\n\nQuestion: what is behind the {text} image?\nA. ", mt.Image("a.jpg"), "\nAnswer:"),
+    )
 
 
 def haystack(draws: mt.Draws, count: int) -> tuple[mt.Unit, ...]:
     units = []
     for n in range(count):
         if draws.integer(f"kind {n}", 0, 2):
-            units.append(mt.Unit(f"u{n}", "own", mt.Image(f"u{n}.jpg"), (n,), is_optional=True))
+            units.append(mt.Unit(f"u{n}", mt.Image(f"u{n}.jpg"), (n,), "own", is_optional=True))
         else:
             words = " ".join(f"word{draws.integer(f'{n} {k}', 0, 99)}" for k in range(draws.integer(f"n {n}", 2, 30)))
-            units.append(mt.Unit(f"u{n}", "own", f"{words}.", (n,)))
+            units.append(mt.Unit(f"u{n}", f"{words}.", (n,), "own"))
     return tuple(units)
 
 
@@ -52,9 +46,15 @@ def draft_of(seed: int, wording: mt.Wording, tokenizer: TextTokenizer) -> tuple[
     sizes = dict.fromkeys(("a.jpg", "needle.jpg", *(f"u{n}.jpg" for n in range(400))), (56, 56))
     pricer = Pricer(CrossModalCounter(tokenizer, PatchRule()), sizes)
     question = mt.Question("q", wording.parts(wording.texts[0]), wording=wording)
-    needle = mt.Unit("needle", "needle", mt.Image("needle.jpg"), None)
+    needle = mt.Unit("needle", mt.Image("needle.jpg"), None, "needle")
     take_order = mt.InOrder(haystack(draws, 400))
-    return mt.Draft("q", ("Read.\n\n",), (question,), (needle,), take_order, closing=mt.Closing()), pricer, draws
+    return (
+        mt.Draft(
+            (needle,), take_order, id="q", instruction=("Read.\n\n",), questions=(question,), closing=mt.Closing()
+        ),
+        pricer,
+        draws,
+    )
 
 
 def place_of(example: PackedExample) -> int:
@@ -77,7 +77,7 @@ def merging(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
 @relaxed
 @given(seed=seeds, length=st.integers(1, 6).map(lambda n: n * K))
 def test_the_words_are_right_for_each_placement_and_the_count_is_exact(seed: int, length: int) -> None:
-    draft, pricer, draws = draft_of(seed, Place(), load_tokenizer("llama2"))
+    draft, pricer, draws = draft_of(seed, place(), load_tokenizer("llama2"))
     for example in examples(draft, TokenBudget(length, 256), DEPTHS, pricer, draws):
         words = mt.ordinal_words(place_of(example))
         assert example.question.chosen == words
@@ -89,7 +89,7 @@ def test_the_words_are_right_for_each_placement_and_the_count_is_exact(seed: int
 @relaxed
 @given(seed=seeds)
 def test_a_tokenizer_that_merges_across_blanks_is_recounted_and_still_fits(seed: int, merging: TextTokenizer) -> None:
-    draft, pricer, draws = draft_of(seed, Place(), merging)
+    draft, pricer, draws = draft_of(seed, place(), merging)
     for example in examples(draft, TokenBudget(4 * K, 256), DEPTHS, pricer, draws):
         assert example.question.chosen == mt.ordinal_words(place_of(example))
         assert pricer.whole(example.prompt) == example.count
@@ -100,7 +100,7 @@ def test_a_tokenizer_that_merges_across_blanks_is_recounted_and_still_fits(seed:
 @given(seed=seeds)
 def test_the_costliest_words_are_kept_free_so_the_units_do_not_depend_on_the_words(seed: int) -> None:
     llama2 = load_tokenizer("llama2")
-    draft, pricer, draws = draft_of(seed, Place(), llama2)
+    draft, pricer, draws = draft_of(seed, place(), llama2)
     costliest = max(TEXTS, key=lambda text: (llama2.count(f"behind the {text} image"), len(text), text))
     (question,) = draft.questions
     fixed = replace(draft, questions=(mt.Question("q", question.worded(costliest).parts),))
@@ -112,7 +112,7 @@ def test_the_costliest_words_are_kept_free_so_the_units_do_not_depend_on_the_wor
 
 def test_no_words_cost_more_than_those_that_are_kept_free() -> None:
     llama2 = load_tokenizer("llama2")
-    draft, pricer, _ = draft_of(1, Place(), llama2)
+    draft, pricer, _ = draft_of(1, place(), llama2)
     (question,) = draft.questions
     reserved = pricer.reserved_frame(draft, question).total
     costs = [pricer.frame(draft, question.worded(text)).total for text in TEXTS]
@@ -123,7 +123,7 @@ def test_no_words_cost_more_than_those_that_are_kept_free() -> None:
 @relaxed
 @given(seed=seeds)
 def test_shorter_contexts_are_contained_in_longer_ones(seed: int) -> None:
-    draft, pricer, draws = draft_of(seed, Place(), load_tokenizer("llama2"))
+    draft, pricer, draws = draft_of(seed, place(), load_tokenizer("llama2"))
     made = [examples(draft, TokenBudget(n * K, 256), DEPTHS[2:3], pricer, draws)[0] for n in (1, 2, 4)]
     for shorter, longer in pairwise(made):
         missing = {unit.id for unit in shorter.units} - {unit.id for unit in longer.units}
@@ -131,7 +131,7 @@ def test_shorter_contexts_are_contained_in_longer_ones(seed: int) -> None:
 
 
 def test_a_wording_that_chooses_none_of_its_texts_is_named() -> None:
-    draft, pricer, draws = draft_of(1, Place(texts=("first", "second"), shift=2), load_tokenizer("llama2"))
+    draft, pricer, draws = draft_of(1, place(texts=("first", "second"), shift=2), load_tokenizer("llama2"))
     with pytest.raises(mt.DraftError, match=r"q: the wording of question 'q' chose text 2 of 2"):
         examples(draft, TokenBudget(2 * K, 256), DEPTHS[:1], pricer, draws)
 
@@ -146,11 +146,11 @@ def test_a_question_without_other_words_is_as_it_was() -> None:
 def test_equal_sentences_are_hidden_each_at_a_start_of_its_own(seed: int, passages: int) -> None:
     draws = mt.Draws((seed, "twice"))
     body = "The little owl counted 4 \u2605 ."
-    hidden = tuple(mt.Unit(f"needle{n}", "needle", body, None, between_sentences=True) for n in range(3))
-    units = tuple(mt.Unit(f"p{n}", "own", f"One is {n}. Two is {n}. Three is {n}.", (n,)) for n in range(passages))
+    hidden = tuple(mt.Unit(f"needle{n}", body, None, "needle", between_sentences=True) for n in range(3))
+    units = tuple(mt.Unit(f"p{n}", f"One is {n}. Two is {n}. Three is {n}.", (n,), "own") for n in range(passages))
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), {})
     question = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = mt.Draft("q", ("Read.\n\n",), (question,), hidden, mt.InOrder(units))
+    draft = mt.Draft(hidden, mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,))
     for example in examples(draft, TokenBudget(K, 256), tuple(map(mt.Permutation, range(3))), pricer, draws):
         text = example.prompt.text
         assert text.count(body) == 3

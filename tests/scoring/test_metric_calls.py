@@ -216,10 +216,10 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     golds = list[object]()
 
     def scores(metric: mt.Metric, asked: mt.ScoringInput) -> mt.Score:
-        golds.append(asked.gold)
-        if asked.gold == "TRL":
+        golds.append(asked.answer)
+        if asked.answer == "TRL":
             return mt.Score(None, failure="broken")
-        return mt.Score(float(asked.gold == asked.prediction))
+        return mt.Score(float(asked.answer == asked.prediction))
 
     monkeypatch.setattr(DocumentAnswer, "score", scores)
     return golds

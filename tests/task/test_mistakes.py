@@ -18,7 +18,7 @@ BUILDERS = {
     "NoPrompt": f"prompt(), {ROW}{NOT_PACKED}it is a str, expected a Prompt",
     "NoId": f"record(), {ROW}the record's id must be the row's, found none",
     "OtherId": f"record(), {ROW}the record's id must be the row's, found 'tile'",
-    "NoAnswer": f"record(), {ROW}the record has no 'answer', and gold() gives none",
+    "NoAnswer": f"record(), {ROW}the record has no 'answer', and answer_of() gives none",
     "EmptyAnswer": f"record(), {ROW}the answer is empty: [' ']",
     "OddAnswer": f"record(), {ROW}metric 'cls_acc' cannot score the answer 'red': the answer is 'red', expected",
     "ASet": f"record(), {ROW}record['more']['colours'][1] is a set, which JSON cannot hold",

@@ -129,7 +129,7 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
     length, draws = dataset.spec.admission_length, dataset.draws(row.id)
     try:
         with calling("builder", dataset.spec.builder, "draft()", row):
-            draft = dataset.builder.draft(row, dataset.sources, draws)
+            draft = dataset.draft(row)
             noted = tuple(map(str, draft.noted))
             dataset.checks.check_draft(draft, row)
     except Rejected as error:

@@ -80,22 +80,42 @@ def pack_rows(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Pa
     first: FirstPlacements = {}
     for row in rows:
         try:
+            if dataset.builder.may_reject_everywhere:
+                _try_other_lengths(dataset, row, length)
             made = pack_row(dataset, row, length)
+            lines = [_packed_record(dataset, example, row, first) for example in made]
         except (DoesNotFitError, Rejected) as error:
             yield _reject(dataset, row, error, length), None
         else:
-            for example in made:
-                yield _packed_record(dataset, example, row, first), example
+            yield from zip(lines, made, strict=True)
             # left-out units belong to the context, which is the same at every placement
             yield LeftOutUnits(dict(made[0].left_out)), None
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
     """Return all examples of a row at a length."""
-    draws = dataset.draws(row.id)
     with calling("builder", dataset.spec.builder, "draft()", row):
-        draft = dataset.builder.draft(row, dataset.sources, draws)
-        return _examples(dataset, draft, draws, length)
+        draft = dataset.draft(row)
+        made = _examples(dataset, draft, dataset.draws(row.id), length)
+        wanted = {unit.id for unit in draft.one_of}
+        if wanted and wanted.isdisjoint(unit.id for unit in made[0].units):
+            expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
+            raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
+        return made
+
+
+def _try_other_lengths(dataset: Dataset, row: Row, length: int) -> None:
+    """Raise the `Rejected` of a question that is left out of all files because of its context at another length."""
+    for other in dataset.spec.lengths:
+        try:
+            for example in pack_row(dataset, row, other) if other != length else ():
+                with calling("builder", dataset.spec.builder, "record()", row):
+                    dataset.builder.record(example)
+        except DoesNotFitError:
+            continue
+        except Rejected as error:
+            if error.everywhere:
+                raise
 
 
 def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedLine]:

@@ -80,7 +80,7 @@ class BenchmarkMetric(RuleMetric):
 
     def best(self, function: Callable[[str, Any], float], asked: ScoringInput) -> Score:
         """Return the best score of the texts that are scored."""
-        return Score(max(function(text, asked.gold) for text in self.texts_scored(asked)))
+        return Score(max(function(text, asked.answer) for text in self.texts_scored(asked)))
 
 
 class SubstringExactMatch(BenchmarkMetric):
@@ -94,7 +94,7 @@ class SubstringExactMatch(BenchmarkMetric):
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
         whole = self.whole_text(asked)
-        return Score(max(sub_em(text, asked.gold) for text in dict.fromkeys((whole, self.parsed(whole, ANSWER)))))
+        return Score(max(sub_em(text, asked.answer) for text in dict.fromkeys((whole, self.parsed(whole, ANSWER)))))
 
 
 class YesNo(BenchmarkMetric):
@@ -112,13 +112,13 @@ class YesNo(BenchmarkMetric):
 
     def answer_fault(self, asked: ScoringInput) -> str:
         """Return why no output can be right: the answer has neither "yes" nor "no"."""
-        return "expected yes or no" if yes_or_no(str(asked.gold)) is None else ""
+        return "expected yes or no" if yes_or_no(str(asked.answer)) is None else ""
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0, with the detail `refused`: whether the output is a refusal."""
         text = self.whole_text(asked)
         default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile != "ours" else None
-        return Score(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})
+        return Score(binary_acc(text, str(asked.answer), default), {"refused": yes_or_no(text) is None})
 
 
 class TotalCount(BenchmarkMetric):
@@ -133,11 +133,11 @@ class TotalCount(BenchmarkMetric):
 
     def full_answer(self, asked: ScoringInput) -> str:
         """Return all counts."""
-        return str(asked.gold)
+        return str(asked.answer)
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
-        gold = asked.gold
+        gold = asked.answer
         if not isinstance(gold, list) or not all(isinstance(count, int) for count in gold):
             return _mistyped(gold, "a list of whole numbers")
         return self.best(soft_acc, asked)
@@ -154,19 +154,19 @@ class OptionLetter(BenchmarkMetric):
 
     def answer_fault(self, asked: ScoringInput) -> str:
         """Return why the answer cannot be scored: it is no number, or no letter that is read stands for it."""
-        is_read = not isinstance(asked.gold, int) or 0 <= asked.gold < len(LETTERS)
+        is_read = not isinstance(asked.answer, int) or 0 <= asked.answer < len(LETTERS)
         expected = f"expected the place of an option, from 0 to {len(LETTERS) - 1} (A to {LETTERS[-1]})"
         return super().answer_fault(asked) if is_read else expected
 
     def full_answer(self, asked: ScoringInput) -> str:
         """Return the letter of the option."""
-        gold = asked.gold
+        gold = asked.answer
         return LETTERS[gold] if isinstance(gold, int) and 0 <= gold < len(LETTERS) else str(gold)
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
-        if not isinstance(asked.gold, int):
-            return _mistyped(asked.gold, "the place of an option")
+        if not isinstance(asked.answer, int):
+            return _mistyped(asked.answer, "the place of an option")
         return self.best(mc_acc, asked)
 
 
@@ -182,13 +182,13 @@ class ClassLabel(BenchmarkMetric):
 
     def answer_fault(self, asked: ScoringInput) -> str:
         """Return why the answer cannot be scored: it is no number, or below 0, and a sign is not read."""
-        is_read = not isinstance(asked.gold, int) or asked.gold >= 0
+        is_read = not isinstance(asked.answer, int) or asked.answer >= 0
         return super().answer_fault(asked) if is_read else "expected a label, which is at least 0"
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
-        if not isinstance(asked.gold, int):
-            return _mistyped(asked.gold, "a label")
+        if not isinstance(asked.answer, int):
+            return _mistyped(asked.answer, "a label")
         return self.best(cls_acc, asked)
 
 
@@ -217,7 +217,7 @@ class DocumentAnswer(BenchmarkMetric):
         if not isinstance(kind, str) or kind not in FORMATS:
             return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
         compare = own_doc_qa if self.profile == "ours" else doc_qa
-        return Score(compare(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
+        return Score(compare(self.parsed(self.whole_text(asked), ANSWER), asked.answer, kind))
 
 
 class RougeL(BenchmarkMetric):
@@ -228,7 +228,7 @@ class RougeL(BenchmarkMetric):
 
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1, with the four figures of the public code as details."""
-        answers = list(flattened(asked.gold))
+        answers = list(flattened(asked.answer))
         texts = self.texts_scored(asked)
         texts = texts if self.profile == "paper" else _needed(texts, answers)
         each = [rouge(self._scorer, text, answers) for text in texts]

@@ -72,13 +72,13 @@ class Answers(Judged):
             prompts = ("DOC_QA_JUDGE_PROMPT", "CURRENT_CASE_PROMPT")
             mark = self._ask_publicly(asked, *prompts, "public mark", Mark, public_mark_of)
         else:
-            mark = self._ask(asked, "answer", fence("reference", text_of(asked.gold)), "mark", Mark, mark_of)
+            mark = self._ask(asked, "answer", fence("reference", text_of(asked.answer)), "mark", Mark, mark_of)
         if isinstance(mark, Failed):
             return unscored(mark)
         return Score(mark.score, {"reason": mark.reason, **self._unsaid(mark)})
 
     def _list(self, asked: ScoringInput) -> Score:
-        items = items_of(asked.gold)
+        items = items_of(asked.answer)
         if not items:
             return Score(None, failure="the list of the reference answer is empty")
         shown = numbered(items)
@@ -117,7 +117,7 @@ class Answers(Judged):
         if asked.evidence is not None and asked.evidence.document is not None:
             question = f"Based on Document {label(asked.evidence.document)}, answer the following question. {question}"
         said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
-        texts = {"question": question, "reference": text_of(asked.gold), "prediction": said}
+        texts = {"question": question, "reference": text_of(asked.answer), "prediction": said}
         if sum(map(len, texts.values())) > MAX_CHARACTERS:
             return too_long("texts", tuple(texts.values()))
         shown = {name: encodable(text) for name, text in texts.items()}

@@ -93,7 +93,7 @@ class Committee(Judged):
         details: dict[str, object]
         if self.profile == "ours":
             page_texts, shown = gold_pages(evidence, self._images)
-            reference = [fence("reference", numbered(items_of(asked.gold)))] if asked.gold else []
+            reference = [fence("reference", numbered(items_of(asked.answer)))] if asked.answer else []
             pages = [*_caption(shown), *(fence("page", text) for text in page_texts)]
             case = "\n\n".join((*pages, question, *reference, answer))
             details = {"pages": len(shown)}

@@ -95,7 +95,7 @@ class FluencyF1(Judged, MetricWithTotals):
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1; an empty prediction scores 0, and no judge is called for it."""
         summary = encodable(asked.prediction).strip().removeprefix(PREFIX).strip()
-        gold = encodable(str(asked.gold))
+        gold = encodable(str(asked.answer))
         if not summary:
             return Score(0.0, {"is_empty": True, **self.absent(asked)})
         if longest := [text for text in (summary, gold) if len(text) > MAX_CHARACTERS]:

@@ -108,7 +108,7 @@ def scored_extracted(asked: ScoringInput, extracted: str) -> Score:
     kind = asked.answer_format
     if not isinstance(kind, str) or kind not in FORMATS:
         return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
-    gold = str(asked.gold)
+    gold = str(asked.answer)
     readable = gold
     if kind in ("Integer", "Float") and _number(cleaned(gold)) is None:  # the public code's rules cannot read "1,066"
         readable = number_alone(gold)
@@ -121,7 +121,7 @@ def absent_details(asked: ScoringInput) -> Details:
     """Return the details that accuracy and F1 need for an example without a prediction, which counts as a wrong
     answer.
     """
-    return {"answerable": str(asked.gold) != NOT_ANSWERABLE, "answered": True}
+    return {"answerable": str(asked.answer) != NOT_ANSWERABLE, "answered": True}
 
 
 def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
@@ -217,9 +217,9 @@ class ANLS(RuleMetric):
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1."""
         said = self.compared_answer(asked)
-        golds = flattened(asked.gold)
+        golds = flattened(asked.answer)
         if asked.answer_format == "List":
-            golds = [", ".join(gold_list(str(asked.gold))), str(asked.gold)]
+            golds = [", ".join(gold_list(str(asked.answer))), str(asked.answer)]
         return Score(max((anls(_compared(gold), said) for gold in golds), default=0.0))
 
 

@@ -138,7 +138,7 @@ def golds_of(asked: ScoringInput) -> tuple[tuple[str, ...], bool]:
     enough. Return no answers if there are none, or if any of them is empty or is neither a string nor a number.
     """
     is_list = asked.answer_format == "List"
-    gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold
+    gold = asked.answer.get("answer") if isinstance(asked.answer, dict) else asked.answer
     if is_list and isinstance(gold, str):
         gold = _listed(gold) or gold
     values = gold if isinstance(gold, list | tuple) else [gold]

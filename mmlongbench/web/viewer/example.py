@@ -116,7 +116,7 @@ def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record
     example = example_of(viewed, file, dict(record), f"{file.name}, {row.id}")
     with calling("builder", file.builder_name, "a method that reads records", about=row.id):
         needles = list(file.builder.needles(example.record) or ())
-        question = file.builder.question(example.record)
+        question = file.builder.question_of(example.record)
     known, sizes, missing, note = ImageSizes(file.images), dict[str, tuple[int, int]](), set[str](), units.note
     for path in example.prompt.images:
         try:

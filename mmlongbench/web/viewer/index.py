@@ -311,7 +311,7 @@ def _row(
     named = IndexRow(number, 0, 0, 0, 0, id=as_utf8(str(record.get("id", ""))[:400]))
     try:
         example = example_of(viewed, file, record, f"{file.name}, {named.id}")
-        question = file.builder.question(record)
+        question = file.builder.question_of(record)
         document = (example.evidence.document if example.evidence else None) or file.builder.cluster(record)
     except MMLongBenchError as error:
         return replace(named, fault=as_utf8(str(error)[:400])), None

@@ -217,7 +217,7 @@ def example_of(viewed: Viewed, file: ViewedFile, record: Record, where: str) -> 
             file=file.name,
             record={**record, "tokens": stated},
             prompt=file.builder.prompt(record),
-            answer=file.builder.gold(record),
+            answer=file.builder.answer_of(record),
             evidence=evidence,
             tokens=TokenCount(text, image),
             facets=file.builder.facets(record),

@@ -73,10 +73,17 @@ class Notes(mt.Builder[NoteRow]):
         units = tuple(replace(unit, place=(number,)) for number, unit in enumerate(self.ordered(others, row)))
         gold = self.note(row, "gold", None, row)
         question = mt.Question(row.id, self.ask(row.name), {"name": row.name, "answer": self.answer(row)})
-        return mt.Draft(row.id, (self.instruction,), (question,), (gold,), self.taken(units), "\n")
+        return mt.Draft(
+            (gold,),
+            self.taken(units),
+            id=row.id,
+            instruction=(self.instruction,),
+            questions=(question,),
+            separator="\n",
+        )
 
     def note(self, note: NoteRow, role: mt.Role, place: tuple[int, ...] | None, row: NoteRow) -> mt.Unit:
-        return mt.Unit(note.name, role, self.text(note, row), place)
+        return mt.Unit(note.name, self.text(note, row), place, role)
 
     def text(self, note: NoteRow, row: NoteRow) -> str:
         return f"The note {note.name} is {note.colour}." + f" It has its place beside {note.name} in a drawer." * 3
@@ -99,7 +106,7 @@ class Notes(mt.Builder[NoteRow]):
         return {"id": example.id, "name": data["name"], "answer": data["answer"], "notes": notes, "asked": asked}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        units = [mt.Unit(f"{n}", "negative", text, ()) for n, text in enumerate(record["notes"])]
+        units = [mt.Unit(f"{n}", text, (), "negative") for n, text in enumerate(record["notes"])]
         return mt.assemble((self.instruction,), units, "\n", record["asked"])
 
 
@@ -236,7 +243,7 @@ LengthOrder = wrong(taken=lambda self, units: _ByLength(units))
 LengthText = wrong(taken=lambda self, units: _ByLength(units, is_text=True), record=_with_tails)
 HoldsAnswer = wrong(text=lambda self, note, row: f"{Notes.text(self, note, row)} It is not {row.colour}.")
 GoldTwice = wrong(
-    ordered=lambda self, units, row: [mt.Unit("copy", "own", self.text(row, row), (0,)), *units],
+    ordered=lambda self, units, row: [mt.Unit("copy", self.text(row, row), (0,), "own"), *units],
 )
 Everything = wrong(draft=_all_required)
 LengthCluster = wrong(cluster=lambda self, record: f"{record['length'] > 1024}")

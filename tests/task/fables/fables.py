@@ -74,7 +74,7 @@ class Fables(mt.Builder[FableRow]):
         drawn = draws.order("others", others, lambda fable: fable.title)
         units = tuple(_fable(other.title, other.text, "negative", (n,)) for n, other in enumerate(drawn))
         question = mt.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), (gold,), mt.InOrder(units))
+        return mt.Draft((gold,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,))
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """One line of the file."""
@@ -89,7 +89,7 @@ class Fables(mt.Builder[FableRow]):
 
 
 def _fable(title: str, text: str, role: mt.Role, place: tuple[int, ...] | None) -> mt.Unit:
-    return mt.Unit(title, role, text, place, head=f"{title}: ")
+    return mt.Unit(title, text, place, role, head=f"{title}: ")
 
 
 def _ask(title: str) -> tuple[str]:

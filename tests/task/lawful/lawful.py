@@ -64,10 +64,17 @@ class Lined(mt.Builder[TileRow]):
         needles = tuple(self.unit(sources, tile, "needle", None) for tile in tiles)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" not in tiles]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
-        return mt.Draft(id, (self.instruction,), tuple(questions), needles, mt.InOrder(units), self.separator)
+        return mt.Draft(
+            needles,
+            mt.InOrder(units),
+            id=id,
+            instruction=(self.instruction,),
+            questions=tuple(questions),
+            separator=self.separator,
+        )
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return mt.Unit(name, role, mt.Image(sources.images[name].path), place)
+        return mt.Unit(name, mt.Image(sources.images[name].path), place, role)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         units = [[unit.head, _spelled(unit.body), unit.tail] for unit in example.units]
@@ -75,7 +82,7 @@ class Lined(mt.Builder[TileRow]):
         return {"id": example.id, "tile": tile, "answer": [tile], "units": units}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        units = [mt.Unit(str(n), "negative", _body(at[1]), (), at[0], at[2]) for n, at in enumerate(record["units"])]
+        units = [mt.Unit(str(n), _body(at[1]), (), "negative", at[0], at[2]) for n, at in enumerate(record["units"])]
         return mt.assemble((self.instruction,), units, self.separator, _ask(record["tile"]))
 
 
@@ -86,7 +93,7 @@ class Inline(Lined):
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         words = "Some squares are greyer than others, others are wider" if place else "Unforgettable tile"
-        return mt.Unit(name, role, f"{words}: {name}.", place)
+        return mt.Unit(name, f"{words}: {name}.", place, role)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         return [f"Unforgettable tile: {record['tile']}."]
@@ -97,7 +104,7 @@ class InlineLines(Inline):
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         made = super().unit(sources, name, role, place)
-        return mt.Unit(name, role, f"{made.body}\nIts colour is grey.\nUnbelievably grey", place)
+        return mt.Unit(name, f"{made.body}\nIts colour is grey.\nUnbelievably grey", place, role)
 
 
 class InlinePictures(Lined):
@@ -108,7 +115,7 @@ class InlinePictures(Lined):
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         return mt.Unit(
-            name, role, mt.Image(sources.images[name].path), place, "Remember this square tile: ", f" ({name})"
+            name, mt.Image(sources.images[name].path), place, role, "Remember this square tile: ", f" ({name})"
         )
 
 
@@ -118,7 +125,7 @@ class Headed(Lined):
     instruction = "Look at the tiles.\n\n"
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return mt.Unit(name, role, mt.Image(sources.images[name].path), place, f"A tile:\n{name}\n", "\nSo far.")
+        return mt.Unit(name, mt.Image(sources.images[name].path), place, role, f"A tile:\n{name}\n", "\nSo far.")
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         return [mt.Image(f"tiles/{record['tile']}")]
@@ -154,13 +161,20 @@ class Blanks(Lined):
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         needles = tuple(
-            mt.Unit(f"the {n} % needle\tof {row.id}", "needle", _secret(n), None, between_sentences=True)
+            mt.Unit(f"the {n} % needle\tof {row.id}", _secret(n), None, "needle", between_sentences=True)
             for n in range(2)
         )
         texts = [f"Passage {n} begins.\nIt has two lines.\n\n\n\nAnd it ends. So it does." for n in range(TILES)]
-        units = tuple(mt.Unit(f"passage {n}", "negative", text, (n,)) for n, text in enumerate(texts))
+        units = tuple(mt.Unit(f"passage {n}", text, (n,), "negative") for n, text in enumerate(texts))
         question = mt.Question(row.id, _ask(row.tile), {"tile": row.tile})
-        return mt.Draft(row.id, (self.instruction,), (question,), needles, mt.InOrder(units), self.separator)
+        return mt.Draft(
+            needles,
+            mt.InOrder(units),
+            id=row.id,
+            instruction=(self.instruction,),
+            questions=(question,),
+            separator=self.separator,
+        )
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         return [_secret(0), _secret(1)]
@@ -208,7 +222,7 @@ class InlineTwo(Inline):
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         words = "Some squares are greyer than others, others are wider" if place else KEPT
-        return mt.Unit(name, role, f"{words}: {name}.", place)
+        return mt.Unit(name, f"{words}: {name}.", place, role)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         return [f"{KEPT}: {name}." for name in ("1.png", "0.png")]
@@ -221,7 +235,7 @@ class InlinePrefix(InlineTwo):
         return Inline.context(self, id, ("1.png", "0.png", "7.png"), questions, sources)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return mt.Unit(name, role, f"tile {name}", place)
+        return mt.Unit(name, f"tile {name}", place, role)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         return ["tile 1.png", "tile 0.png", "tile 7.png"]
@@ -234,7 +248,7 @@ class MixedLines(Lined):
         return replace(super().draft(row, sources, draws), separator=_between(row.id))
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        units = [mt.Unit(str(n), "negative", _body(at[1]), (), at[0], at[2]) for n, at in enumerate(record["units"])]
+        units = [mt.Unit(str(n), _body(at[1]), (), "negative", at[0], at[2]) for n, at in enumerate(record["units"])]
         return mt.assemble((self.instruction,), units, _between(record["id"]), _ask(record["tile"]))
 
 

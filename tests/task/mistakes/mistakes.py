@@ -64,17 +64,19 @@ class Tiles(mt.Builder[TileRow]):
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
         question = mt.Question(row.id, _ask(row.tile), {"tile": row.tile})
-        return mt.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mt.InOrder(units), "\n")
+        return mt.Draft(
+            (needle,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,), separator="\n"
+        )
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return mt.Unit(name, role, mt.Image(sources.images[name].path), place)
+        return mt.Unit(name, mt.Image(sources.images[name].path), place, role)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         tile = example.question.data["tile"]
         return {"id": example.id, "tile": tile, "answer": [tile], "tiles": tuple(example.prompt.images)}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        units = [mt.Unit(path, "negative", mt.Image(path), ()) for path in record["tiles"]]
+        units = [mt.Unit(path, mt.Image(path), (), "negative") for path in record["tiles"]]
         return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
 
 
@@ -179,14 +181,17 @@ Neadle = units(
     )
 )
 PlacedNeedle = units(lambda self, sources, name, role, place: Tiles.unit(self, sources, name, role, place or (9,)))
-NoPlace = units(lambda self, sources, name, role, place: Tiles.unit(self, sources, name, role, None))
+NoPlace = draft(lambda made: replace(made, required=(replace(made.required[0], role="negative"),)))
 Twice, UnknownImage = units(_sixth_twice), units(_of_my_own)
 NoNeedle = draft(lambda made: replace(made, required=()))
 OtherQuestion = draft(lambda made: replace(made, questions=(replace(made.questions[0], id="other"),)))
 NoTakeOrder = draft(lambda made: replace(made, take_order=list(made.take_order.units(8192))))
 LazyKey = draft(_failing_at_the_end)
 DraftKey = wrong(Tiles, draft=fail)
-Unannotated = wrong(Tiles, draft=lambda self, row, sources, draws: mt.Draft(row.needles, (), (), (), mt.InOrder(())))
+Unannotated = wrong(
+    Tiles,
+    draft=lambda self, row, sources, draws: mt.Draft((), mt.InOrder(()), id=row.needles, instruction=(), questions=()),
+)
 
 # Needles and what scoring calls
 
@@ -326,7 +331,7 @@ class Picky(mt.Metric):
         raise AssertionError("a build calls no score() of a stranger")
 
     def answer_fault(self, asked: mt.ScoringInput) -> str:
-        return "" if isinstance(asked.gold, list) else "expected a list"
+        return "" if isinstance(asked.answer, list) else "expected a list"
 
 
 class Wayward(mt.Metric):
