@@ -184,7 +184,7 @@ class VRAG(mt.Builder[EntityQuestion]):
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return the gold passages, each with its title before it."""
-        return [text for (text,) in _shown(record["positive_ctxs"])]
+        return ["".join(parts) for parts in _shown(record["positive_ctxs"])]
 
     def cluster(self, record: mt.Record) -> str:
         """Return the entity in the picture: its id, or the title of its article if the record has no id."""
@@ -197,9 +197,9 @@ def _unit(passage: mt.Passage, role: mt.Role, place: tuple[int, ...] | None, *, 
     return mt.Unit(passage.id, passage.text, place, role, _HEAD.format(passage.title), data=data)
 
 
-def _shown(passages: Sequence[Mapping[str, str]]) -> list[tuple[str]]:
-    """Return the text of each passage of a record as the prompt shows it."""
-    return [(f"{_HEAD.format(passage['title'])}{passage['text']}",) for passage in passages]
+def _shown(passages: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Return the title and the text of each passage of a record as the prompt shows them."""
+    return [(_HEAD.format(passage["title"]), passage["text"]) for passage in passages]
 
 
 def _ask(image: str, question: str) -> tuple[mt.Part, ...]:
