@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+import builders.common
 import mmlongbench.task as mt
-from builders.common import pages as page_units
-from builders.common.pages import text_unit, with_text
+from builders.common import text_unit, with_text
 from builders.docvqa.contexts import (
     Anchor,
     Padding,
@@ -387,7 +387,7 @@ def page_unit(path: str, index: int, label: str, role: mt.Role, document: str | 
     """Return a page as an image, after the line that names its document; `index` counts from 0. `document` is what the
     line calls the document; None: the first characters of its name.
     """
-    return page_units.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1), document)
+    return builders.common.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1), document)
 
 
 def labels_field(units: Sequence[mt.Unit]) -> dict[str, list[str]]:

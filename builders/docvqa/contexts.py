@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+import builders.common
 import mmlongbench.task as mt
-from builders.common import pages
-from builders.common.pages import parted_unit
+from builders.common import parted_unit
 from builders.docvqa.rows import DocumentQuestion, DocVQAOptions, UnanswerableAnchor
 
 
@@ -67,7 +67,7 @@ def text_fields(row: DocumentQuestion, units: Sequence[mt.Unit]) -> dict[str, ob
     least one shown answer page has text. It is also true if no answer page is shown.
     """
     answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in row.pages]
-    return {**pages.text_fields(units), "evidence_has_text": not answers or any(answers)}
+    return {**builders.common.text_fields(units), "evidence_has_text": not answers or any(answers)}
 
 
 def interleaved(documents: mt.Documents, page: mt.Unit) -> mt.Unit:

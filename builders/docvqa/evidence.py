@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import mmlongbench.task as mt
-from builders.common.pages import PAGE, find_number
+from builders.common import PAGE, find_number
 from builders.docvqa.rows import DocumentQuestion
 
 _SLIDE = re.compile(r"-(\d{1,6})-\d+\.\w+$")

@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from builders.common.fields import not_unicode
+from builders.common import not_unicode
 from builders.docvqa.rows import MAX_FACET, DocumentQuestion, DocVQAOptions, clean, format_of, strings_of
 from mmlongbench.task import (
     ANSWER_FORMATS,

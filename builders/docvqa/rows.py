@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict, model_validator
 
 import mmlongbench.task as mt
-from builders.common.fields import is_unicode, not_unicode
+from builders.common import is_unicode, not_unicode
 from mmlongbench.task import (
     ANSWER_FORMATS,
     NOT_ANSWERABLE,

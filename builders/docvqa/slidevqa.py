@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from builders.common.splits import PARQUET, split_files
+from builders.common import PARQUET, split_files
 from builders.docvqa.rows import DocumentQuestion, clean, format_of, strings_of
 from mmlongbench.task import (
     Columns,

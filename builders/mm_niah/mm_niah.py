@@ -15,8 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
-from builders.common.pictures import picture_below
-from builders.common.splits import open_parquet
+from builders.common import open_parquet, picture_below
 from builders.mm_niah.annotations import (
     Annotation,
     asked_by,

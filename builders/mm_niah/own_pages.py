@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any, ClassVar
 
-from builders.common.pictures import picture_below
+from builders.common import picture_below
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, Pages, WebPage
 from mmlongbench.task import (
     PICTURE_ENDINGS,

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 import mmlongbench.task as mt
-from builders.common.pages import page_number, page_unit, text_fields, text_unit, with_text
+from builders.common import page_number, page_unit, text_fields, text_unit, with_text
 from builders.summarization.highlights import removed_pages
 from builders.summarization.readers import Kind, Summarised
 

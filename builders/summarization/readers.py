@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 import mmlongbench.task as mt
-from builders.common.splits import PARQUET, split_files
+from builders.common import PARQUET, split_files
 
 Kind = Literal["report", "case"]
 

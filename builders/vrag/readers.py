@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, TypeAlias
 
 import mmlongbench.task as mt
-from builders.common.fields import not_text
+from builders.common import not_text
 
 MAX_CHARACTERS = 10_000
 """The maximum characters of a text field; a question has about a hundred."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from one_dataset import write_lines
 
 import mmlongbench.task as mt
-from builders.common.pictures import picture_below
+from builders.common import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
 from builders.mm_niah.builder import MMNIAHOptions, asked
