@@ -248,13 +248,14 @@ def hub_sections(value: object) -> object:
         titles, texts = value.get("title"), value.get("paragraphs")
         if not isinstance(titles, list) or not isinstance(texts, list) or len(titles) != len(texts):
             return [value]
-        value = [{"title": title, "paragraphs": text} for title, text in zip(titles, texts, strict=True)]
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        pairs = [*zip(titles, texts, strict=True)]
+    elif isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        pairs = [(each.get("title"), each.get("paragraphs")) for each in value]
+    else:
         return value
     return [
-        {"section_title": each.get("title"), "paragraphs": text.split("\n") if isinstance(text, str) else text}
-        for each in value
-        for text in [each.get("paragraphs")]
+        {"section_title": title, "paragraphs": text.split("\n") if isinstance(text, str) else text}
+        for title, text in pairs
     ]
 
 
