@@ -2,14 +2,16 @@
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pymupdf
 import pytest
-from hub_forms import loaded_case, structure_row, write_structure, write_table
+from hub_forms import json_lines_of, loaded_case, structure_row, write_structure, write_table
 from one_dataset import write_lines
+from samples import Sources
 
 import mmlongbench.task as mt
 from builders.samples.summarization.reports import (
@@ -281,6 +283,28 @@ def test_a_row_of_the_hub_is_read_in_each_of_its_forms(form: str, tmp_path: Path
     (found,) = read(write)
     assert (found.id, found.source_id, found.docs) == ("gov_report_gao-99-001", "GAO_GAO-99-001", ("gao-99-001",))
     assert [part.model_dump(mode="json") for part in found.sections] == [FOUND]
+
+
+def as_read(rows: list[Any]) -> dict[str, object]:
+    """What rows say, without where they stand, and the reasons of faults; by id."""
+    place = {"file", "place", "source_id", "url"}
+    return {row.id: row.model_dump(exclude=place) if isinstance(row, mt.Row) else row.fault.reason for row in rows}
+
+
+def test_the_hub_gives_the_reports_and_cases_of_the_archives(sample: Callable[[str], Sources], tmp_path: Path) -> None:
+    reports, given = sample("govreport"), sample("multi_lexsum")["cases"]
+    hub = write_structure(reports["reports"], tmp_path / "hub")
+    expected = as_read(read(reports["reports"], reports["documents"]))
+    found = as_read(read(hub, reports["documents"]))
+    assert [reason for reason in found.values() if isinstance(reason, str)] == ["crs-report"]
+    assert found == expected
+    loaded = [loaded_case(row) for row in json_lines_of(given)]
+    for form in (
+        write_lines(tmp_path / "test.jsonl", loaded),
+        write_table(loaded, tmp_path / "test.parquet"),
+        write_table(loaded, tmp_path / "cases/v20230518/test-00000-of-00001.parquet").parents[1],
+    ):
+        assert as_read(cases(form)) == as_read(cases(given)) != {}
 
 
 def test_broken_sections_of_the_hub_are_named_and_files_without_sections_are_left_out(tmp_path: Path) -> None:
