@@ -173,7 +173,7 @@ class Draft:
     required: tuple[Unit, ...]
     """The units of every context: needles (without a place), gold pages."""
     take_order: TakeOrder
-    """The order in which other units are taken as long as they fit; a plain sequence of units becomes `InOrder`."""
+    """The order in which other units are taken as long as they fit, mostly `InOrder(units)`."""
     question: str | Sequence[Part] | Wording | None = None
     """The question alone; None: what `question(row)` of the task returns."""
     answer: object = None

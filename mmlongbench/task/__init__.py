@@ -54,7 +54,7 @@ from mmlongbench.task.metric import (
     ScoringInput,
     Settings,
 )
-from mmlongbench.task.reader import Reader, SampleFunction
+from mmlongbench.task.reader import Reader, SampleFiles, SampleFunction
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
 from mmlongbench.task.sources import (
     Crop,
@@ -74,8 +74,8 @@ from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
 # Tasks, their readers and metrics.
 __all__ = ["Builder", "Bundle", "Choices", "Details", "Evidence", "ExaminingBuilder", "FileFormat", "FilePattern"]
 __all__ += ["Folder", "FullPrompt", "JsonLines", "Judge", "Metric", "MetricWithTotals", "Options", "Pdfs", "Placements"]
-__all__ += ["Profile", "Provenance", "Reader", "Remark", "RuleMetric", "SampleFunction", "Score", "ScoringInput"]
-__all__ += ["Settings", "SharedContextBuilder", "SourceForm", "Table", "Task", "TaskSpec"]
+__all__ += ["Profile", "Provenance", "Reader", "Remark", "RuleMetric", "SampleFiles", "SampleFunction", "Score"]
+__all__ += ["ScoringInput", "Settings", "SharedContextBuilder", "SourceForm", "Table", "Task", "TaskSpec"]
 # Rows, and the sources that drafts are made from.
 __all__ += ["MAX_RANKED", "Crop", "Document", "Documents", "Facts", "ImageClass", "ImageClasses", "Images", "Page"]
 __all__ += ["PageId", "PageImages", "PageQuery", "PageRanking", "Pages", "Passage", "Picture", "PictureBytes"]

@@ -14,7 +14,11 @@ from one_dataset import write_lines
 from samples import Sources
 
 import mmlongbench.task as mt
-from builders.samples.summarization.reports import (
+from builders.summarization import GovReport, MultiLexSum
+from builders.summarization.highlights import find_highlights, grams, heading_in, removed_pages
+from builders.summarization.readers import Section, Summarised
+from mmlongbench.building.stages.rows import read_rows
+from tests.drawing.summarization.reports import (
     SUBJECTS,
     Layout,
     broken_over_lines,
@@ -23,10 +27,6 @@ from builders.samples.summarization.reports import (
     reworded,
     summary_of,
 )
-from builders.summarization import GovReport, MultiLexSum
-from builders.summarization.highlights import find_highlights, grams, heading_in, removed_pages
-from builders.summarization.readers import Section, Summarised
-from mmlongbench.building.stages.rows import read_rows
 
 DRAWS = mt.Draws(("tests of summaries",))
 LAYOUTS = dict(layouts())
