@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 from mmlongbench.checking.answers import (
@@ -219,7 +219,8 @@ def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
         if _MARKER in text:
             yield Failure(f"the text of the prompt has the marker {_MARKER}; use mt.Image", "draft()", example.id)
         # The bodies of units may have any text.
-        for body in (part for unit in example.units for part in (unit.body, *unit.further)):
+        shown = (unit.parts if unit.turns else (unit.body, *unit.further) for unit in example.units)
+        for body in chain.from_iterable(shown):
             if isinstance(body, str) and body:
                 text = text.replace(body, "\n", 1)
         slots = set(_SLOT.findall(text))

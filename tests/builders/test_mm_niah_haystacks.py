@@ -542,19 +542,6 @@ def test_symbols_are_looked_for_where_statements_are_counted_and_nowhere_else() 
     assert counted_symbols(asks.model_copy(update={"question": "How much?"})) == frozenset()
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_no_page_of_a_row_holds_a_needle_of_any_row(name: str, drawn: dict[str, dict[str, Path]]) -> None:
-    sources = drawn[name]
-    raw = [json.loads(line) for line in sources["questions"].read_text("utf-8").splitlines()]
-    needles = [needle for row in raw for needle in row["meta"]["needles"] if isinstance(needle, str)]
-    asked = set(MMNIAHRows().asked_pictures(sources))
-    pages = MMNIAHRows().web_pages(sources)
-    for page in pages.values():
-        text = " ".join(" ".join(part.split()) for part in page if isinstance(part, str))
-        assert not [needle for needle in needles if needle in text]
-        assert not {part.path for part in page if isinstance(part, mt.Image)} & asked
-
-
 @pytest.mark.parametrize(
     ("kind", "source", "copy", "fault"),
     [
