@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import mmlongbench.task as mt
-from mmlongbench.task import Fault, SourceError, file_inside, visible_files
+from mmlongbench.task import Fault, Rejected, SourceError, file_inside, visible_files
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -22,15 +22,16 @@ def is_unicode(text: str) -> bool:
     return not _SURROGATE.search(text)
 
 
+def refused(reason: str, expected: str, found: str, field: str, todo: str) -> Rejected:
+    """Return the error of a row that is refused for one of its fields."""
+    return Rejected(Fault(reason, expected, found, field=field, todo=todo))
+
+
 def not_unicode(text: str, field: str) -> Fault | None:
     """Return the fault of a field whose text cannot be encoded; None if the text can be encoded."""
-    return (
-        None
-        if is_unicode(text)
-        else Fault(
-            "invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo="write the text in valid Unicode"
-        )
-    )
+    todo = "write the text in valid Unicode"
+    lone = Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
+    return None if is_unicode(text) else lone
 
 
 def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
@@ -49,30 +50,19 @@ def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | N
     return None if isinstance(value, str) and value.strip() else mistyped(raw, field, "a text", most)
 
 
-PAGE = re.compile(r"page(\d{1,6})\.\w+$")
-"""Matches the end of the path of a page's image; the group is the number of the page, from 0."""
-
-
-def find_number(path: str) -> int | None:
-    """Return the number of a page, from 0, by the name of its image; None if the name has no number.
-
-    >>> find_number("multi-lexsum/31854/31854_page12.jpg"), find_number("31854/cover.jpg")
-    (12, None)
-    """
-    found = PAGE.search(path)
-    return int(found[1]) if found else None
-
-
 def page_number(path: str) -> int:
-    """Return the number in a page's name, like `find_number`.
+    """Return the number of a page, from 0, by the name of its image.
+
+    >>> page_number("multi-lexsum/31854/31854_page12.jpg")
+    12
 
     Raises:
         ValueError: the name has no number.
 
     """
-    if (found := find_number(path)) is None:
+    if not (found := re.search(r"page(\d{1,6})\.\w+$", path)):
         raise ValueError(f"{path}: expected a name that ends in page<N>")
-    return found
+    return int(found[1])
 
 
 def page_unit(
@@ -92,12 +82,13 @@ def page_unit(
     folder = path.split("/")[-2]
     called = mt.label(folder) if document is None else document
     data = {"index": index, "label": called}
-    return mt.Unit(path, mt.Image(path), place, role, _head(called, label), group=folder, data=data)
+    head = f"Document {called}{label}: "
+    return mt.Unit(path, mt.Image(path), place, role, head, group=folder, data=data)
 
 
 def text_unit(page: mt.Unit, text: str) -> mt.Unit:
     """Return a page as a text unit, with the number of the page before the text."""
-    head = _head(page.data["label"], f" (page {page.data['index']})")
+    head = f"Document {page.data['label']} (page {page.data['index']}): "
     return replace(page, body=f"\n{text}", head=head, data={**page.data, "text": text})
 
 
@@ -122,10 +113,6 @@ def text_fields(pages: Sequence[mt.Unit]) -> dict[str, object]:
     texts = [str(page.data["text"]) for page in pages]
     without = ", ".join(str(place) for place, text in enumerate(texts) if not text)
     return {"page_text_list": texts, "pages_without_text": without}
-
-
-def _head(document: str, label: str) -> str:
-    return f"Document {document}{label}: "
 
 
 def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | None:
@@ -198,33 +185,24 @@ def split_files(source: Path, preferred: str = "test") -> SplitFiles:
     """
     if not source.is_dir():
         return SplitFiles(split_of(source.name), (source,))
-    found: dict[str, list[Path]] = {}
+    splits: dict[str, list[Path]] = {}
     for file in visible_files(source):
         if file.suffix.lower() == PARQUET:
-            found.setdefault(split_of(file.relative_to(source).as_posix()), []).append(file)
-    if not found:
-        raise _refused(source, "Parquet files of one split", "none", "give the folder that has them, or a file")
-    if len(found) > 1 and preferred not in found:
-        names = ", ".join(sorted(name or "no split" for name in found))
-        raise _refused(source, "files of one split", f"files of {names}", "give a folder with the files of one split")
-    name = preferred if len(found) > 1 else next(iter(found))
-    return SplitFiles(name, _each_once(found[name], source), tuple(sorted(filter(None, {*found} - {name}))))
-
-
-def _each_once(files: Sequence[Path], source: Path) -> tuple[Path, ...]:
-    """Return files in the order of their names; refuse two files of one name, which may be two copies of a split."""
-    named: dict[str, list[str]] = {file.name: [] for file in files}
+            splits.setdefault(split_of(file.relative_to(source).as_posix()), []).append(file)
+    if not splits:
+        expected, todo = "Parquet files of one split", "give the folder that has them, or a file"
+        raise SourceError(Fault("missing-split", expected, "none", source.name, todo=todo))
+    if len(splits) > 1 and preferred not in splits:
+        names = ", ".join(sorted(name or "no split" for name in splits))
+        expected, todo = "files of one split", "give a folder with the files of one split"
+        raise SourceError(Fault("several-splits", expected, f"files of {names}", source.name, todo=todo))
+    name = preferred if len(splits) > 1 else next(iter(splits))
+    files = sorted(splits[name], key=lambda file: file.name)
     for file in files:
-        named[file.name].append(file.relative_to(source).as_posix())
-    if twice := next((paths for paths in named.values() if len(paths) > 1), None):
-        raise _refused(source, "each file of a split once", " and ".join(twice[:2]), "take one of the copies out")
-    return tuple(sorted(files, key=lambda file: file.name))
-
-
-def _refused(source: Path, expected: str, found: str, todo: str) -> SourceError:
-    return SourceError(
-        Fault("several-splits" if found != "none" else "missing-split", expected, found, source.name, todo=todo)
-    )
+        if len(copies := [each.relative_to(source).as_posix() for each in files if each.name == file.name]) > 1:
+            expected, todo = "each file of a split once", "take one of the copies out"  # they may be the same rows
+            raise SourceError(Fault("several-splits", expected, " and ".join(copies[:2]), source.name, todo=todo))
+    return SplitFiles(name, tuple(files), tuple(sorted(filter(None, {*splits} - {name}))))
 
 
 def open_parquet(file: Path) -> "ParquetFile":
@@ -240,6 +218,5 @@ def open_parquet(file: Path) -> "ParquetFile":
     try:
         return pq.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(
-            Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name, todo="download the file again")
-        ) from error
+        found, todo = str(error)[:200], "download the file again"
+        raise SourceError(Fault("unreadable-source", "a Parquet file", found, file.name, todo=todo)) from error

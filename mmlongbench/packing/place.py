@@ -92,7 +92,7 @@ def place_units(
         return (*needles, *hay), [], []
     bounds = [0, *accumulate(costs[i] for i in order)]
     requested = placement.requested(needles, draws)
-    texts = frozenset(index for index, unit in enumerate(hay) if isinstance(unit.body, str))
+    texts = frozenset(index for index, unit in enumerate(hay) if isinstance(unit.body, str) and not unit.turns)
     slots = []
     # if there are more needles than boundaries or passages, all are free again when all are taken
     free_bounds: set[int] = set()

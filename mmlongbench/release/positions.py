@@ -85,13 +85,23 @@ class Layout:
         parts = zip(self._begins, cost.prompt.parts, strict=False)
         self._images = [at for at, part in parts if isinstance(part, Image)]
         self._costs = list(accumulate(self.image_tokens, initial=0))
-        # of each line, the first character, and the text tokens before it
-        self._chars, self._tokens = [0], [0]
-        for number, line in enumerate(self._text.split("\n")[:-1]):
-            self._chars.append(self._chars[-1] + len(line) + 1)
-            self._tokens.append(self._tokens[-1] + (price(line) if number else self._first(line)) + 1)
-        lines = zip(self._chars, self._tokens, strict=True)
-        self._lines = [tokens + self._costs[bisect_left(self._images, char)] for char, tokens in lines]
+        # Of each line, the first character, and the text tokens and the images before it; each turn begins with a line.
+        # The last image of a turn and the text of the next turn have the same place.
+        self._chars, self._tokens = list[int](), list[int]()
+        self._turns: dict[int, int] = {}
+        seen, char, tokens, before = list[int](), 0, 0, 0
+        for turn, said in zip(cost.prompt.turns, cost.prompt.texts, strict=True):
+            self._turns[char] = before
+            for number, line in enumerate(said.split("\n")):
+                self._chars.append(char)
+                self._tokens.append(tokens)
+                seen.append(bisect_left(self._images, char) if number else before)
+                char += len(line) + 1
+                tokens += (price(line) if number else self._first(line)) + 1
+            char -= 1
+            tokens = self._tokens[-1] + (price(line) if number else counter.text.count(line))
+            before += sum(isinstance(part, Image) for part in turn.parts)
+        self._lines = [tokens + self._costs[images] for tokens, images in zip(self._tokens, seen, strict=True)]
         self.line_starts = frozenset(self._lines)
         """For each line, how many tokens are before it."""
 
@@ -110,12 +120,13 @@ class Layout:
         """Whether units begin lines, so that their positions are exact."""
 
     def _first(self, line: str) -> int:
-        """Return the tokens of a line at the beginning of the prompt."""
+        """Return the tokens of a line at the beginning of a turn."""
         return max(1, self._count(line))
 
     def before(self, char: int) -> int:
         """Return the tokens before a character of the text, without the blanks directly before it."""
-        return self._text_before(char) + self._costs[bisect_left(self._images, char)]
+        images = max(bisect_left(self._images, char), self._turns.get(char, 0))
+        return self._text_before(char) + self._costs[images]
 
     def before_image(self, number: int) -> int:
         """Return the tokens before an image, given by its number in the prompt, without the blanks directly before
@@ -128,7 +139,7 @@ class Layout:
         lead = self._text[self._chars[line] : char].rstrip(" ")
         if not lead:
             return self._tokens[line]
-        return self._tokens[line] + (self._price(lead) if line else self._first(lead))
+        return self._tokens[line] + (self._first(lead) if self._chars[line] in self._turns else self._price(lead))
 
     def drift(self, number: int) -> int:
         """Return the tokens by which a unit, given by its number, may be away from the position in its item."""
@@ -176,7 +187,7 @@ class Layout:
                 for at in ((nearest, nearest + 1) if self.is_by_line else range(len(units)))
                 if 0 <= at < len(units)
                 and self.holds(units[at], start, is_image=isinstance(needle, Image))
-                and (not isinstance(needle, Image) or self.items[units[at]]["image"] == needle.path)
+                and (not isinstance(needle, Image) or self._may_show(units[at], needle))
             ]
             # several units may be in a line: each takes a needle before one takes two
             free = fit if self.is_by_line else [unit for unit in fit if unit not in found]
@@ -188,6 +199,11 @@ class Layout:
             else:
                 found[unit] = self._unit(unit)
         return sorted(found.values(), key=lambda needle: needle.start)
+
+    def _may_show(self, number: int, image: Image) -> bool:
+        """Return whether a unit may show an image; a unit of several parts does not say which images it has."""
+        item = self.items[number]
+        return item["image"] == image.path or (item["image"] is None and item["image_tokens"] > 0)
 
     def _unit(self, number: int) -> Needle:
         return Needle(self.items[number]["start"], _tokens(self.items[number]) + self.gap, is_sentence=False)

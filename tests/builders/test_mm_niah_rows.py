@@ -1,7 +1,7 @@
 """MM-NIAH's rows one by one: every form that real rows have, what is named where none fits, and ordinals."""
 
 import json
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,18 @@ from one_dataset import write_lines
 import mmlongbench.task as mt
 from builders.common import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
-from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
-from builders.mm_niah.builder import MMNIAHOptions, asked
-from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row, find_sentences
+from builders.mm_niah.annotations import find_sentences, own_page, pictures_asked, read_fields, read_question
+from builders.mm_niah.builder import MMNIAHOptions, worded
+from builders.mm_niah.rows import (
+    MAX_PLACE,
+    HaystackQuestion,
+    HiddenNeedle,
+    all_ordinals,
+    check_row,
+    pictures_named,
+    renamed,
+    without_ordinal,
+)
 from mmlongbench.building.stages.rows import read_rows
 
 STAR = "\u2605"
@@ -84,32 +92,26 @@ def counting_text(counts: list[int], answer: object, **changes: Any) -> dict[str
 
 
 def row_of(raw: dict[str, Any]) -> HaystackQuestion:
-    found = read_annotation(raw)
-    assert not isinstance(found, mt.Fault), found
-    return found.question
+    return read_question(read_fields(raw))
 
 
 def fault_of(raw: dict[str, Any]) -> mt.Fault:
-    found = read_annotation(raw)
-    assert isinstance(found, mt.Fault), found
-    return found
+    with pytest.raises(mt.Rejected) as refused:
+        row_of(raw)
+    return refused.value.fault
 
 
-def page_of(raw: dict[str, Any], folder: Path) -> list[str | mt.Image]:
-    (folder / "q.jsonl").write_text(json.dumps(raw), "utf-8")
-    pages = MMNIAHRows().web_pages({"questions": folder / "q.jsonl", "images": folder})
-    return list(pages[f"row-{raw['id']}"])
+def words_of(raw: dict[str, Any]) -> str:
+    """The words of a row's own page."""
+    return " ".join(" ".join(part.split()) for part in own_page(raw) if isinstance(part, str)).strip()
 
 
-def words_of(page: list[str | mt.Image]) -> str:
-    return " ".join(" ".join(part.split()) for part in page if isinstance(part, str)).strip()
+def images_of(raw: dict[str, Any]) -> list[str]:
+    """The pictures of a row's own page."""
+    return [part.path for part in own_page(raw) if isinstance(part, mt.Image)]
 
 
 MISTYPED = "missing-or-mistyped-field"
-
-
-def images_of(page: list[str | mt.Image]) -> list[str]:
-    return [part.path for part in page if isinstance(part, mt.Image)]
 
 
 # --- counting statements ----------------------------------------------------------------------------------------------
@@ -125,13 +127,13 @@ def test_a_counting_answer_is_a_list_or_a_text_that_spells_one() -> None:
         assert found.expected == "a list of whole numbers, or a text that spells one"
 
 
-def test_equal_statements_are_both_needles_and_both_leave_the_page(tmp_path: Path) -> None:
+def test_equal_statements_are_both_needles_and_both_leave_the_page() -> None:
     raw = counting_text([4, 4, 1], "[4, 4, 1]")
     found = row_of(raw)
     assert [needle.text for needle in found.needles] == raw["meta"]["needles"]
     assert [needle.id for needle in found.needles] == ["needle-0", "needle-1", "needle-2"]
     assert found.counts == (4, 4, 1)
-    assert words_of(page_of(raw, tmp_path)) == "It began. It went on. It went on. It ended."
+    assert words_of(raw) == "It began. It went on. It went on. It ended."
 
 
 @pytest.mark.parametrize("answer", ["[1, 5, 3]", "[3, 5, 1]"], ids=["of the document", "of the needles"])
@@ -152,8 +154,13 @@ def test_numbers_that_are_not_those_of_the_statements_are_named() -> None:
     twice = counting_text([4], "[4, 4]")
     twice["meta"]["needles"] *= 2
     assert (fault_of(twice).reason, fault_of(twice).found) == ("needle-unknown", "1")
+    marked = counting_text([4], "[4]")
+    marked["meta"]["needles"] = ["The little owl <image> counted 4."]
+    marked["context"] = "It began. The little owl <image> counted 4. It ended."
+    assert fault_of(marked).reason == "needle-with-marker"
+    assert own_page(marked) == []
     long, short = "So the owl counted 4.", "the owl counted 4."
-    assert find_sentences(f"{long} And {short}", [short, long]) == {short: [(26, 44)], long: [(0, 21)]}
+    assert find_sentences(f"{long} And {short}", [short, long]) == [((0, 21), long), ((26, 44), short)]
 
 
 # --- counting pictures ------------------------------------------------------------------------------------------------
@@ -180,13 +187,12 @@ def test_counted_pictures_are_those_above_0_whatever_the_needles_say(answer: obj
     ],
     ids=["first, told by its folder", "without the folder the last", "of several in the folder the last"],
 )
-def test_the_pattern_is_told_by_its_folder_else_it_is_the_last(images: list[str], pattern: str, tmp_path: Path) -> None:
+def test_the_pattern_is_told_by_its_folder_else_it_is_the_last(images: list[str], pattern: str) -> None:
     raw = counting_image(images_list=images)
     found = row_of(raw)
     assert found.shown == (pattern,)
     assert [needle.image for needle in found.needles] == [[name for name in images if name != pattern][1]]
-    shown = [part.path for part in page_of(raw, tmp_path) if isinstance(part, mt.Image)]
-    assert shown == [name for name in images if name not in (pattern, found.needles[0].image)]
+    assert images_of(raw) == [name for name in images if name not in (pattern, found.needles[0].image)]
 
 
 @pytest.mark.parametrize(
@@ -213,12 +219,12 @@ def test_a_count_that_fits_no_picture_is_named(change: dict[str, Any], reason: s
     "name",
     ["obelics_paste/find-image/b2.jpg", "abnormal_pic_page/b2.jpg", "Pasted/b2.jpg", "composed/b2.jpg", "b2.jpg"],
 )
-def test_the_needle_is_the_picture_that_no_web_page_has(name: str, tmp_path: Path) -> None:
+def test_the_needle_is_the_picture_that_no_web_page_has(name: str) -> None:
     raw = retrieval_image(images_list=["obelics/a1.jpg", name, "obelics/c3.jpg"])
     found = row_of(raw)
     assert [needle.image for needle in found.needles] == [name]
     assert found.choices[found.right] == "abnormal_pic_val/kite.jpg"
-    assert images_of(page_of(raw, tmp_path)) == ["obelics/a1.jpg", "obelics/c3.jpg"]
+    assert images_of(raw) == ["obelics/a1.jpg", "obelics/c3.jpg"]
     pasted = retrieval_image(images_list=["logos/a1.jpg", "obelics_paste/b2.jpg", "obelics/c3.jpg"])
     assert [needle.image for needle in row_of(pasted).needles] == ["obelics_paste/b2.jpg"]
 
@@ -284,7 +290,7 @@ def test_multi_view_rows_are_an_expected_skip_with_and_without_options(
     assert "the benchmark leaves Multi-view rows out" in str(found)
 
 
-def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_path: Path) -> None:
+def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames() -> None:
     raw = jigsaw(
         images_list=["reasoning/val_Multi-view_1.jpeg", "obelics/a1.jpg", "reasoning/val_Multi-view_2.jpeg"],
         context="One. <image> Two.</s> <image> Three. <image> Four.",
@@ -292,11 +298,10 @@ def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_pat
         answer=0,
         meta=meta("visual-reasoning", needles=["val_Multi-view_1.jpeg"], choices=["left", "right"]),
     )
-    page = page_of(raw, tmp_path)
-    assert [part.path for part in page if isinstance(part, mt.Image)] == ["obelics/a1.jpg"]
-    assert words_of(page) == "One. Two. Three. Four."
+    assert images_of(raw) == ["obelics/a1.jpg"]
+    assert words_of(raw) == "One. Two. Three. Four."
     unreadable = {**raw, "answer": None, "meta": meta("visual-reasoning", choices_image_path=["a.png", "b.png"])}
-    assert page_of(unreadable, tmp_path) == []
+    assert own_page(unreadable) == []
 
 
 def test_options_of_no_or_two_kinds_and_an_index_of_another_type_are_named() -> None:
@@ -325,10 +330,10 @@ def test_a_row_without_a_category_is_told_by_its_fields(kind: str) -> None:
     assert row_of(raws[kind]) == told
 
 
-def test_marks_between_pages_part_them_and_are_no_text(tmp_path: Path) -> None:
+def test_marks_between_pages_part_them_and_are_no_text() -> None:
     raw = counting_text([3], "[3]")
     raw["context"] = f"One ends here</s>Two begins. {raw['meta']['needles'][0]}</s> <image></s>"
-    page = page_of(raw, tmp_path)
+    page = own_page(raw)
     assert "</s>" not in "".join(part for part in page if isinstance(part, str))
     pages = mt.WebPages({"p": page})
     assert [part for part in pages.page("p") if isinstance(part, str)] == ["One ends here Two begins."]
@@ -354,12 +359,11 @@ def test_whatever_a_field_holds_a_row_is_read_or_named(kind: int, data: st.DataO
             st.sampled_from([raw, facts] if isinstance(facts := raw.get("meta"), dict) and facts else [raw])
         )
         changed[data.draw(st.sampled_from(sorted(changed)))] = data.draw(odd)
-    found = read_annotation(raw)
-    asked = asked_by_refused(raw) if isinstance(found, mt.Fault) else [*asked_by(found)]
+    asked = pictures_asked(raw)
     assert all(isinstance(name, str) and name for name in asked)
-    if not isinstance(found, mt.Fault):
-        pictures = [part for part in own_page(found) if isinstance(part, mt.Image)]
-        assert not {picture.path for picture in pictures} & set(asked)
+    with suppress(mt.Rejected):
+        row_of(raw)
+        assert not {*images_of(raw)} & {*asked}
 
 
 def test_asked_pictures_are_those_of_all_rows_also_of_refused_ones(tmp_path: Path) -> None:
@@ -388,6 +392,7 @@ CHECKED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("pictures-in-the-question", "retrieval", "text", {"shown": ("a.png",)}),
     ("markers-and-images", "retrieval", "text", {"question": "Who is <image>?"}),
     ("counts-and-needles", "counting", "text", {"counts": (1, 2)}),
+    ("choices-and-counts", "counting", "text", {"counts": (1,), "choices": ("b.png", "c.png")}),
     ("empty-answer", "retrieval", "text", {"answers": ("?!",)}),
     ("no-needles", "retrieval", "text", {"needles": ()}),
     ("needles-of-another-kind", "retrieval", "text", PICTURE),
@@ -488,52 +493,29 @@ def ordinal_row(question: str = QUESTION, needles: int = 1) -> HaystackQuestion:
     return HaystackQuestion(id="q", question=question, needles=hidden, choices=("a.png", "b.png"), right=0)
 
 
+def asked(row: HaystackQuestion, ordinal: Any) -> tuple[str, mt.Wording | None]:
+    return worded(row, pictures_named(row.question), ordinal, row.choices)
+
+
 def wording() -> mt.Wording:
-    found = asked(ordinal_row(), "rewrite", ("a.png", "b.png")).wording
+    _, found = asked(ordinal_row(), "rewrite")
     assert found is not None
     return found
 
 
-def context(pictures: int, place: int) -> list[mt.Unit]:
-    """Units of which so many are pictures, the needle at a place from 1, texts between them."""
-    return [
-        unit
-        for number in range(1, pictures + 1)
-        for unit in (text(number), picture("needle-0" if number == place else f"u{number}"))
-    ]
-
-
-@cache
-def text(number: int) -> mt.Unit:
-    return mt.Unit(f"t{number}", "Words.", (), "own")
-
-
-@cache
-def picture(id: str) -> mt.Unit:
-    return mt.Unit(id, mt.Image(f"{id}.png"), (), "own")
-
-
-@pytest.mark.parametrize("most", range(50, 601, 50))
-def test_the_ordinal_names_the_needle_among_1_to_600_pictures(most: int) -> None:
+@pytest.mark.parametrize("pictures", [1, 2, 7, 60, 600])
+def test_the_ordinal_names_the_needle_among_any_number_of_pictures(pictures: int) -> None:
     builder, how = MMNIAH("reasoning-image", MMNIAHOptions(task="reasoning", needle="image")), wording()
-    for pictures in range(most - 49, most + 1):
-        for place in {1, pictures, 1 + 7 * (pictures - 1) // 10, (pictures + 1) // 2}:
-            units = context(pictures, place)
-            chosen = how.choose(units)
-            assert chosen == place - 1
-            question = renamed(QUESTION, pictures_named(QUESTION)[0], how.texts[chosen])
-            assert question == QUESTION.replace("second", mt.ordinal_words(place))
-            assert [named.place for named in pictures_named(question)] == [place]
+    for place in {1, (pictures + 1) // 2, pictures}:
+        ids = ["needle-0" if number == place else f"u{number}" for number in range(1, pictures + 1)]
+        units = [unit for id in ids for unit in (mt.Unit(f"t {id}", "Words."), mt.Unit(id, mt.Image(f"{id}.png")))]
+        question = renamed(QUESTION, pictures_named(QUESTION)[0], how.texts[how.choose(units)])
+        assert question == QUESTION.replace("second", mt.ordinal_words(place))
         record = {
             "question": question,
             "choices_image": ["a.png", "b.png"],
-            "image_list": [unit.body.path for unit in units if isinstance(unit.body, mt.Image)],
-            "ctxs": [
-                {"text": "<image>", "has_ans": unit.id == "needle-0"}
-                if isinstance(unit.body, mt.Image)
-                else {"text": "."}
-                for unit in units
-            ],
+            "image_list": [f"{id}.png" for id in ids],
+            "ctxs": [{"text": text, "has_ans": id == "needle-0"} for id in ids for text in (".", "<image>")],
         }
         assert {remark.fault for remark in builder.remarks(record)} == {""}
         stale = {**record, "question": QUESTION.replace("second", mt.ordinal_words(place + 1))}
@@ -602,17 +584,15 @@ SEVERAL = "Which of the second image or the third image is the part of the first
 
 
 def test_what_is_asked_with_an_ordinal() -> None:
-    ways: tuple[Any, ...] = ("rewrite", "neutral", "source")
-    for ordinal in ways:
-        found = asked(ordinal_row("Which cartoon is seen?"), ordinal, ())
-        assert (found.text, found.wording, found.named) == ("Which cartoon is seen?", None, ())
+    for ordinal in ("rewrite", "neutral", "source"):
+        assert asked(ordinal_row("Which cartoon is seen?"), ordinal) == ("Which cartoon is seen?", None)
     for row in (ordinal_row(SEVERAL), ordinal_row(needles=2)):
-        for ordinal in ways[:2]:
+        for ordinal in ("rewrite", "neutral"):
             with pytest.raises(mt.Rejected, match="several-ordinals: expected one ordinal and one needle"):
-                asked(row, ordinal, ())
-        assert asked(row, "source", ()).text == row.question
+                asked(row, ordinal)
+        assert asked(row, "source") == (row.question, None)
     with pytest.raises(mt.Rejected, match=r"ordinal-without-description: .*; set options\.ordinal to rewrite"):
-        asked(ordinal_row("What is missing in the second image?"), "neutral", ())
+        asked(ordinal_row("What is missing in the second image?"), "neutral")
 
 
 def test_a_needle_behind_the_last_ordinal_is_named() -> None:

@@ -21,15 +21,15 @@ class NoteRow(mt.Row):
     answer: str
 
 
-def exactly(prediction, record, *, most):
-    """Whether the output is the answer, in few words."""
-    return prediction.strip() == record["answer"] and len(prediction.split()) <= most
+def exactly(prediction: str, record: mt.Record) -> bool:
+    """Return whether the output is the answer."""
+    return prediction.strip() == record["answer"]
 
 
 class Notes(mt.Task[NoteRow]):
     """The colour of a note."""
 
-    metric = partial(exactly, most=3)
+    metric = exactly
     instruction = "Read the notes.\\n\\n"
     placements = mt.Placements(mt.Depth, (0, 1))
 
@@ -45,13 +45,13 @@ class Notes(mt.Task[NoteRow]):
 def note(row, label=""):
     return mt.Unit(row.name, row.text, head=f"{row.name}: ", label=label)
 '''
-ONLY_SOME = """
-    def answer(self, example):
-        shown = len(example.units)
-        if {refused}:
-            raise mt.Rejected(f"{{shown}} notes", everywhere={everywhere})
-        return str(shown)
-"""
+ANSWER = '''
+    def answer(self, example: mt.PackedExample) -> int:
+        """Return how many letters are shown."""
+        if len(example.units) < 3:
+            raise mt.Rejected(f"{len(example.units)} letters", everywhere=True)
+        return len(example.units)
+'''
 
 
 def written(folder: Path, task: str, lengths: str = "1K, 2K") -> Path:
@@ -96,7 +96,10 @@ def test_a_record_has_the_row_and_the_units_with_their_labels(tmp_path: Path) ->
 
 
 def test_a_metric_of_the_task_file_scores_with_its_parameters(tmp_path: Path) -> None:
-    release, files = built(tmp_path, TASK)
+    task = TASK.replace("record: mt.Record)", "record: mt.Record, most: int)").replace(
+        'record["answer"]\n', 'record["answer"] and len(prediction) < most\n'
+    )
+    release, files = built(tmp_path, task.replace("metric = exactly", "metric = partial(exactly, most=30)"))
     name = "notes_K1_dep2.jsonl"
     said = ["{answer}", "it is painted in {answer}", "{answer}", "no", "no", "{answer}"]
     lines = [
@@ -104,12 +107,12 @@ def test_a_metric_of_the_task_file_scores_with_its_parameters(tmp_path: Path) ->
         for record, text in zip(files[name], said, strict=True)
     ]
     (tmp_path / "said.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    task, out = ["--task", str(tmp_path / "notes.py")], tmp_path / "scores"
+    own, out = ["--task", str(tmp_path / "notes.py")], tmp_path / "scores"
     given = [
         "score",
         str(release),
         str(tmp_path / "said.jsonl"),
-        *task,
+        *own,
         "--model",
         "m",
         "--only-answered",
@@ -120,14 +123,14 @@ def test_a_metric_of_the_task_file_scores_with_its_parameters(tmp_path: Path) ->
     (file,) = out.glob("*.jsonl")
     scores = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     assert [line["score"] for line in scores] == [1, 0, 1, 0, 0, 1]
-    assert {(line["metric"], *line["choices"]) for line in scores} == {("notes.py:exactly", "most=3")}
+    assert {(line["metric"], *line["choices"]) for line in scores} == {("notes.py:exactly", "most=30")}
     report = command("report", str(out))
     assert (report.code, "50.0" in report.out, "notes.py:exactly" in report.out) == (0, True, True)
 
 
 @pytest.mark.parametrize("value", ["100", "-0.5", "float('nan')"])
 def test_a_score_outside_0_to_1_is_refused(tmp_path: Path, value: str) -> None:
-    task = TASK.replace('    return prediction.strip() == record["answer"]', f"    return {value}  # ")
+    task = TASK.replace('prediction.strip() == record["answer"]', value)
     ran = command("build", str(written(tmp_path, task)), "--out", str(tmp_path / "release"), "--limit", "2")
     assert ran.code != 0
     assert "expected a score from 0 to 1" in ran.err
@@ -135,18 +138,18 @@ def test_a_score_outside_0_to_1_is_refused(tmp_path: Path, value: str) -> None:
 
 
 def test_a_question_without_an_answer_at_a_length_is_rejected_there(tmp_path: Path) -> None:
-    release, files = built(tmp_path, in_class(TASK, "shown > 12 and sum(map(ord, example.id)) % 2", False), limit=8)
+    release, files = built(tmp_path, counting(everywhere=False), limit=8)
     short, long = (files[f"notes_K{length}_dep2.jsonl"] for length in (1, 2))
     rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
     gone = {reject["id"] for reject in rejects}
     assert 0 < len(gone) < 8
     assert {(reject["length"], reject["reason"]) for reject in rejects} == {(2048, "refused-by-task")}
     assert {record["id"] for record in short} == {record["id"] for record in long} | gone
-    assert all(record["answer"] == str(len(record["units"])) for record in (*short, *long))  # type: ignore[arg-type]
+    assert all(record["answer"] == len(record["units"]) for record in (*short, *long))  # type: ignore[arg-type]
 
 
 def test_a_question_may_be_rejected_everywhere(tmp_path: Path) -> None:
-    release, files = built(tmp_path, in_class(TASK, "shown > 12 and sum(map(ord, example.id)) % 2", True), limit=8)
+    release, files = built(tmp_path, counting(everywhere=True), limit=8)
     short, long = ({record["id"] for record in files[f"notes_K{length}_dep2.jsonl"]} for length in (1, 2))
     rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
     assert short == long
@@ -154,10 +157,11 @@ def test_a_question_may_be_rejected_everywhere(tmp_path: Path) -> None:
     assert short.isdisjoint(reject["id"] for reject in rejects)
 
 
-def in_class(task: str, refused: str, everywhere: bool) -> str:
-    """Return the task with an answer that depends on the context."""
-    method = ONLY_SOME.format(refused=refused, everywhere=everywhere)
-    return task.replace("\n\ndef note(row", f"{method}\n\ndef note(row")
+def counting(*, everywhere: bool) -> str:
+    """Return the task with an answer that depends on the context, and that some questions lack at 2K."""
+    refused = "len(example.units) > 12 and sum(map(ord, example.id)) % 2"
+    method = ANSWER.replace("len(example.units) < 3", refused).replace("everywhere=True", f"everywhere={everywhere}")
+    return TASK.replace("\n\ndef note(row", f"{method}\n\ndef note(row")
 
 
 def test_at_least_one_of_some_units_must_be_shown(tmp_path: Path) -> None:
