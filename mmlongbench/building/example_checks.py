@@ -17,7 +17,7 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
 from mmlongbench.packing.pack import PackedExample
-from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.prompt import Image, Part, Prompt, needle_parts, shows
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.file_formats import FileFormat, to_json
 from mmlongbench.task.metric import Metric, Settings
@@ -223,12 +223,13 @@ class ExampleChecks:
             if given is None:
                 return b""
             needles = given if isinstance(given, str) else list(given)
-            if isinstance(needles, str) or not all(isinstance(needle, str | Image) for needle in needles):
-                raise TypeError(f"expected a list of texts and images, found {needles!r:.80}")
+            parts = [needle if isinstance(needle, tuple) and needle else (needle,) for needle in needles]
+            if isinstance(needles, str) or not all(isinstance(part, str | Image) for each in parts for part in each):
+                raise TypeError(f"expected a list of texts, images, and tuples of them, found {needles!r:.80}")
         for needle in needles:
-            is_shown = needle in (example.prompt.parts if isinstance(needle, Image) else example.prompt.text)
-            if not is_shown:
-                raise self._broken("needles()", f"{_said(needle)} is not in the prompt", row)
+            if not shows(example.prompt.parts, needle):
+                said = " and ".join(map(_said, needle_parts(needle)))
+                raise self._broken("needles()", f"{said} is not in the prompt", row)
         return _digest(sorted(map(str, needles)))
 
     def _calling(self, method: str, row: Row | None = None, about: str = "") -> AbstractContextManager[None]:

@@ -27,6 +27,8 @@ _FIRST, _LAST = 2, 1
 """The units of a folded run that are shown before and after the fold."""
 _NAME = 11
 """The width of the names of blocks and roles."""
+_LABEL = 20
+"""The maximum width of labels, which stand below the roles."""
 _NUMBER = 7
 """The width of start tokens."""
 _LEAST = 24
@@ -80,10 +82,11 @@ def _head(example: ShownExample) -> RenderableType:
 def _prompt(example: ShownExample, *, is_full: bool) -> RenderableType:
     """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
     prompt = grid(1)
-    width = max(_LEAST, screen_width() - 2 - _NUMBER - _NAME - 4)
+    name_width = min(_LABEL, max([_NAME, *(Text(printable(block.label)).cell_len for block in example.blocks)]))
+    width = max(_LEAST, screen_width() - 2 - _NUMBER - name_width - 4)
     prompt.add_column(width=2)
     prompt.add_column(width=_NUMBER, justify="right")
-    prompt.add_column(width=_NAME)
+    prompt.add_column(width=name_width)
     prompt.add_column(width=width)
 
     def kind(numbered: tuple[int, Block]) -> tuple[str | int, ...]:
@@ -134,10 +137,12 @@ def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ..
             content.append(Text.assemble(path, (facts, _DIM)))
         elif piece.text.strip():
             content.append(_whole(piece) if is_full or block.name == "question" else _folded(piece, room))
+    names = [Text(name, style) for name in (role, *(mark for mark in block.marks if mark != role))]
+    names += [Text(fold(block.label, 2 * _LABEL), "italic")] if block.label else []
     return (
         Text(">>" if block.marks else "", style),
         Text(start, _DIM),
-        Text("\n".join([role, *(mark for mark in block.marks if mark != role)]), style),
+        Text("\n").join(names),
         Group(*content),
     )
 

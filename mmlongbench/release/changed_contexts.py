@@ -11,7 +11,7 @@ from itertools import chain, islice
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import Image, Outline, Part, Prompt
+from mmlongbench.prompt import Image, Needle, Outline, Part, Prompt, shows
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import SharedContextBuilder
 
@@ -94,13 +94,11 @@ def _changed(release: Release, example: Example, context: str) -> Prompt | None:
     return Prompt.of_units(outline.before, units, outline.separator, outline.after)
 
 
-def _shows(unit: Sequence[Part], parts: Sequence[Part]) -> bool:
-    """Return whether a unit shows one of some images or texts."""
-    text = "".join(part for part in unit if isinstance(part, str))
-    return any(part in unit if isinstance(part, Image) else part in text for part in parts)
+def _shows(unit: Sequence[Part], needles: Sequence[Needle]) -> bool:
+    return any(shows(unit, needle) for needle in needles)
 
 
-def _answering(release: Release, example: Example) -> list[Part]:
+def _answering(release: Release, example: Example) -> list[Needle]:
     """Return the needles of an example, and the pages that hold its answer, as far as its builder says them."""
     builder, evidence = release.builder(example.dataset), example.evidence
     with calling("builder", type(builder).__name__, "needles()", about=example.id):
@@ -145,7 +143,7 @@ def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[tuple[Exam
 
 
 def _other_units(
-    release: Release, example: Example, other: Example, answering: Sequence[Part]
+    release: Release, example: Example, other: Example, answering: Sequence[Needle]
 ) -> tuple[tuple[Part, ...], ...] | None:
     """Return the units of another example; None if it is about the same thing, stands at another placement, shows what
     holds the answer, or has the same units.

@@ -15,9 +15,9 @@ from mmlongbench.release.items import Item, ItemReader, NoItemError, items_path
 from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.release.lock_checks import RejectKey
 from mmlongbench.release.positions import (
+    FoundNeedle,
     Haystack,
     Layout,
-    Needle,
     items_faults,
     needle_ids,
     numbers_of,
@@ -140,7 +140,7 @@ class RecordChecks:
         if placement is None:
             yield PLACEMENT, f"{cost.placement} is no placement of the lock"
             return
-        needles: list[Needle] | None = None  # where positions are not counted again
+        needles: list[FoundNeedle] | None = None  # where positions are not counted again
         if layout is not None:
             parts = self._dataset.builder.needles(record)
             try:
@@ -160,7 +160,7 @@ class RecordChecks:
             yield from ((PLACEMENT, fault) for fault in placement_faults(record, needles, hay, is_single=is_single))
 
     def _drawn_faults(
-        self, record: Record, id: str, placement: Permutation, ids: Sequence[str], needles: Sequence[Needle] | None
+        self, record: Record, id: str, placement: Permutation, ids: Sequence[str], needles: Sequence[FoundNeedle] | None
     ) -> Iterator[Finding]:
         """Yield what is wrong with the requested depths of a permutation. One depth is drawn for each needle.
 

@@ -23,7 +23,7 @@ from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.packing.place import Depth
-from mmlongbench.prompt import Image, Part, Prompt, escape_markers
+from mmlongbench.prompt import Image, Needle, Part, Prompt, escape_markers
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FilePattern
 from mmlongbench.task.reader import Reader
@@ -175,12 +175,18 @@ class Task(Builder[RowT]):
             [before, *_read([question] if isinstance(question, str) else question), after],
         )
 
-    def needles(self, record: Record) -> Sequence[Part] | None:
-        """Return the gold units, each by its first part, and needle sentences; None if the task has no placements."""
+    def needles(self, record: Record) -> Sequence[Needle] | None:
+        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements."""
         if not self.placements:
             return None
-        alone = [_read(unit["shown"])[0] for unit in record["units"] if unit["role"] in ("gold", "needle")]
-        return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
+        alone = [tuple(_read(unit["shown"])) for unit in record["units"] if unit["role"] in ("gold", "needle")]
+        sentences = (text for unit in record["units"] for text in unit.get("sentences", ()))
+        return [*(unit if len(unit) > 1 else unit[0] for unit in alone), *sentences]
+
+    def labels(self, record: Record) -> Sequence[str]:
+        """Return the labels of the units, as far as the record has them."""
+        units = record.get("units", ())
+        return [str(unit.get("label", "")) if isinstance(unit, Mapping) else "" for unit in units]
 
     def question_of(self, record: Record) -> str:
         """Return the question alone, without its images."""
