@@ -62,18 +62,21 @@ class ExampleChecks:
             raise self._broken("draft()", fault, row)
 
     def check_units(self, example: PackedExample, row: Row) -> None:
-        """Refuse units of unknown roles, and a picture that is shown twice in a context. With placements, exactly the
-        gold and needle units have no place, and there is at least one; without placements, every unit has a place.
+        """Refuse units of unknown roles, and two units with the same picture (`TaskSpec.repeats_pictures`). With
+        placements, exactly the gold and needle units have no place, and there is at least one; without placements,
+        every unit has a place.
         """
-        shown: set[str] = set()
+        shown: dict[str, str] = {}  # the units that show pictures, by the paths
+        may_not_repeat = not self._bound.task.repeats_pictures
         needles = 0
         has_placements = example.placement is not None
         fault = ""
         for unit in (item.unit for item in example.items):
             if unit.role not in ROLES:
                 fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
-            elif twice := shown.intersection(unit.images):
-                fault = f"the units of a context must differ: two of them show {min(twice)}"
+            elif may_not_repeat and (twice := next((path for path in unit.images if path in shown), None)):
+                said = f"the units {shown[twice]!r} and {unit.id!r} show the same picture, {twice}"
+                fault = f"{said}; leave one out, or set `repeats_pictures = True` if pictures may be repeated"
             elif not has_placements and unit.place is None:
                 todo = "give it a place, or the task needles"
                 fault = f"unit {unit.id!r} has no place, and the task has no placements; {todo}"
@@ -85,7 +88,7 @@ class ExampleChecks:
                 fault = f"{said}: only units of the roles {' and '.join(NEEDLES)} have none"
             if fault:
                 raise self._broken("draft()", fault, row)
-            shown.update(unit.images)
+            shown.update(dict.fromkeys(unit.images, unit.id))
             needles += (unit.place is None) + len(unit.needles)
         if has_placements and not needles:
             todo = "give one the role needle and `place=None`"

@@ -138,7 +138,9 @@ def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ..
         elif piece.text.strip():
             content.append(_whole(piece) if is_full or block.name == "question" else _folded(piece, room))
     names = [Text(name, style) for name in (role, *(mark for mark in block.marks if mark != role))]
-    names += [Text(fold(block.label, 2 * _LABEL), "italic")] if block.label else []
+    if block.label:
+        names.append(Text(printable(block.label), "italic"))
+        names[-1].truncate(2 * _LABEL if block.marks else _LABEL, overflow="ellipsis")
     return (
         Text(">>" if block.marks else "", style),
         Text(start, _DIM),

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.prompt import Image, Needle, Part, Prompt, needle_parts, runs_of
 from mmlongbench.release.example_cost import ExampleCost
 from mmlongbench.release.items import Item
@@ -402,12 +403,13 @@ class Haystack:
 
 
 def placement_faults(
-    record: Mapping[str, object], needles: Sequence[FoundNeedle], hay: Haystack, *, is_single: bool
+    record: Mapping[str, object], needles: Sequence[FoundNeedle], hay: Haystack, placement: Depth | Permutation
 ) -> Iterator[str]:
     """Yield differences between the fields of a record and the positions of its needles.
 
-    With `is_single`, the fields are about the one needle that was put at the depth; other needles may be before it.
+    At a depth, the fields are about the one needle that was put there; other needles may be before it.
     """
+    is_single = isinstance(placement, Depth)
     names = ("needle_start", "depth_achieved", "depth" if is_single else "depth_requested")
     values = [[record.get(name)] if is_single else record.get(name) for name in names]
     lists = [value for value in values if isinstance(value, list)]
@@ -431,6 +433,10 @@ def placement_faults(
     placed = [number for number in numbers if number is not None]
     if len(placed) < len(numbers) or len(requested) != len(placed):
         return  # reported before, or when drawn depths are compared
+    if isinstance(placement, Permutation) and not placement.is_free:
+        if all(map(is_number, requested)):
+            yield from _spacing_faults(requested, placed, hay, placement)
+        return
     # needles are placed in this order, and each takes the boundaries at its place; a sentence takes its whole passage
     margin = 1 if any(needle.is_sentence for needle in needles) else 0
     taken: set[int] = set()
@@ -443,6 +449,33 @@ def placement_faults(
         low = bisect_left(hay.bounds, hay.before[number] - hay.slack)
         high = bisect_right(hay.bounds, hay.before[number] + hay.slack)
         taken.update(range(low - margin, high + margin))
+
+
+def _spacing_faults(
+    requested: Sequence[float], placed: Sequence[int], hay: Haystack, placement: Permutation
+) -> Iterator[str]:
+    """Yield needles that are out of order, nearer to each other than asked, or not at the nearest boundary that the
+    others leave. `placed` has the number of each needle of the record in reading order.
+    """
+    if placement.in_order and list(placed) != sorted(placed):
+        yield f"the needles stand in the order {[number + 1 for number in placed]} of the draft, expected its order"
+    gap = placement.apart * hay.tokens
+    latest = [float(hay.tokens)]  # where each needle stands at the latest, from the last to the first
+    while len(latest) < len(placed):
+        end = min(latest[-1] - gap, latest[-1] - 1)
+        latest.append(max((bound for bound in hay.bounds if bound <= end), default=-1))
+    earliest = 0.0
+    depths = dict(zip(placed, requested, strict=True))
+    for number, last in enumerate(reversed(latest)):
+        before, target = hay.before[number], depths[number] * hay.tokens
+        if before < earliest - hay.slack:
+            distance = (before - hay.before[number - 1]) / hay.tokens
+            yield f"two needles stand {distance:.4f} of the haystack apart, expected at least {placement.apart:g}"
+        reach = abs(before - target) - hay.slack
+        free = (bound for bound in hay.bounds if earliest + hay.slack <= bound <= last - hay.slack)
+        if any(abs(bound - target) < reach for bound in free):
+            yield f"depth_requested is {depths[number]}, but in the prompt the needle is at {hay.depth(number):.4f}"
+        earliest = before + gap
 
 
 def numbers_of(starts: Sequence[Any], needles: Sequence[FoundNeedle]) -> list[int | None]:

@@ -96,6 +96,8 @@ class Task(Builder[RowT]):
     """Tokens kept free for the answer and a chat template."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
+    repeats_pictures: ClassVar[bool] = False
+    """Whether several units of a context may show the same picture: frames of a film in which nothing moves."""
     longest_side: ClassVar[int | None] = None
     """The maximum side of a picture in pixels; a larger picture is shrunk."""
 
@@ -207,6 +209,7 @@ class Task(Builder[RowT]):
             reserve=self.reserve,
             page_texts=self.page_texts,
             longest_side=self.longest_side,
+            repeats_pictures=self.repeats_pictures,
             is_answer_of_context=self.may_reject_everywhere,
         )
 

@@ -169,7 +169,7 @@ WRONG_FILES = {
     "numbered_csv": (IDS, "raw_rows()", "the row has the id 'fable0001'; use an id of the source, or a hash"),
     # the short contexts of the first task do not show the gold image again; the build refuses contexts that do
     "taken": (ONCE, "draft()", "of the take order shows the image of the required unit 'comparison/"),
-    "shown": (BUILT, "draft()", "the units of a context must differ: two of them show comparison/"),
+    "shown": (BUILT, "draft()", " show the same picture, comparison/"),
     **dict.fromkeys(("folder", "home", "lang"), (BYTES, "draft() or record()", "differs in line 1: 'from' is ")),
 }
 
