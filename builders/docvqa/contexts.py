@@ -1,5 +1,8 @@
-"""Chooses the pages of a context: which pages of the question's document may be shown, around which of them the
-document is cut, and which other documents are put beside it.
+"""Which pages a context shows, and as what.
+
+Each kind of context (`CONTEXTS`) is a function that takes a question and returns the pages that every context of the
+question shows, and the order in which the others are taken. Each form of pages (`FORMS`) turns a page into a unit and
+adds its fields to the record.
 
 A document is cut around its anchor: the answer pages or, if the question has no answer, one page that takes their
 place. If that page were always in the middle of the document, a model could recognise unanswerable questions, because
@@ -10,362 +13,350 @@ Other contexts are made of retrieved pages: those that a retriever ranks first, 
 negatives. Pages are ranked before anything is packed, and the packer takes ranked pages while they fit, so a longer
 context shows what a shorter one shows.
 
-Pages are shown as images, as texts, as interleaved texts and crops, or joined to larger images. An image of joined
-pages that shows an answer page is an answer page as a whole: all numbers of pages in a record then count images, and
-two more fields have the pages of the document.
+An image of joined pages that shows an answer page is an answer page as a whole: all numbers of pages in a record then
+count images, and two more fields have the pages of the document.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
 
+import builders.common
 import mmlongbench.task as mt
-from builders.common import pages
-from builders.common.pages import parted_unit
-from builders.docvqa.rows import DocumentQuestion, DocVQAOptions, UnanswerableAnchor
+from builders.common import parted_unit, refused, with_text
+from builders.docvqa.rows import DocumentQuestion, DocVQAOptions
+
+_LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
+"""The text after a document's name, by `options.page_label`: {0} is the number of the page from 0, {1} from 1."""
 
 
-def join_pages(options: DocVQAOptions) -> mt.JoinPages | None:
-    """Return how the pages of documents are joined; None if they are not."""
-    return mt.JoinPages(options.joined, options.joined_pixels) if options.pages_as == "joined" else None
-
-
-def about_images(row: DocumentQuestion, document: mt.Document) -> DocumentQuestion:
-    """Return a question whose answer pages are the images that show them, counted from 0; a question about a document
-    that is not joined stays as it is.
-
-    Raises:
-        Rejected: an answer page is not in the document, or the source has no image of it.
-
+def page_unit(path: str, index: int, label: str, role: mt.Role, document: str | None = None) -> mt.Unit:
+    """Return a page as an image, after the line that names its document; `index` counts from 0. `document` is what the
+    line calls the document; None: the first characters of its name.
     """
-    if not document.joined:
-        return row
-    shown = {page.index: number for number, pages in enumerate(document.joined) for page in pages}
-    if lacking := [page for page in row.pages if page not in shown]:
-        expected, found = f"a page of {document.id} of which there is an image", f"page {lacking[0] + 1}"
-        todo = "correct the number; pages count from 1"
-        raise mt.Rejected(mt.Fault("answer-page-out-of-range", expected, found, field=row.pages_field, todo=todo))
-    return row.model_copy(update={"pages": tuple(sorted({shown[page] for page in row.pages})), "window": None})
+    return builders.common.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1), document)
 
 
-def joined_fields(row: DocumentQuestion, units: Sequence[mt.Unit]) -> dict[str, object]:
-    """Return the fields of a record about joined pages; `row` is the question as the source has it."""
-    return {
-        "joined_page_list": [str(unit.data["joined"]) for unit in units],
-        "document_page_list": list(row.pages),
-    }
+# --- the forms of pages -----------------------------------------------------------------------------------------------
 
 
-def pages_in(document: mt.Document, image: int) -> str:
-    """Return the first and the last page that an image shows, from 0, such as `4-7`."""
-    pages = document.joined[image]
-    return f"{pages[0].index}-{pages[-1].index}"
+class Form:
+    """Pages as images, and the base of the other forms."""
+
+    def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+        """Return a page in this form; `page` is an image."""
+        return page
+
+    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+        """Return the fields of a record about the form of its pages."""
+        return {}
 
 
-def text_fields(row: DocumentQuestion, units: Sequence[mt.Unit]) -> dict[str, object]:
-    """Return the fields with the texts of the shown pages, and the field `evidence_has_text`, which says whether at
-    least one shown answer page has text. It is also true if no answer page is shown.
-    """
-    answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in row.pages]
-    return {**pages.text_fields(units), "evidence_has_text": not answers or any(answers)}
+class Text(Form):
+    """Pages as texts: `same_pages` chooses them as images, and the prompt shows their texts."""
+
+    def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+        """Return the text of a page."""
+        return with_text(documents, page)
+
+    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+        """Return the texts. `evidence_has_text` is also true if no answer page is shown."""
+        answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in asked.row.pages]
+        return {**builders.common.text_fields(units), "evidence_has_text": not answers or any(answers)}
 
 
-def interleaved(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
-    """Return a page as texts with crops of its tables and figures between them."""
-    parts = documents.page_parts(page.data["document"], page.data["index"])
-    text = "\n".join(mt.MARKER if isinstance(part, mt.Crop) else part for part in parts)
-    crops = [part for part in parts if isinstance(part, mt.Crop)]
-    return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
+class Interleaved(Form):
+    """Pages as texts with crops of their tables and figures between them."""
+
+    def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+        """Return the texts and crops of a page."""
+        parts = documents.page_parts(page.data["document"], page.data["index"])
+        text = "\n".join(mt.MARKER if isinstance(part, mt.Crop) else part for part in parts)
+        crops = [part for part in parts if isinstance(part, mt.Crop)]
+        return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
+
+    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+        """Return the texts, with markers for the crops, and the crops."""
+        crops = [crop for unit in units for crop in unit.data["crops"]]
+        listed = [{"image": crop.path, "page": crop.page, "kind": crop.kind, "box": list(crop.box)} for crop in crops]
+        return {"page_text_list": [unit.data["text"] for unit in units], "crop_list": listed}
 
 
-def crop_fields(units: Sequence[mt.Unit]) -> dict[str, object]:
-    """Return the fields of a record about pages that are texts and crops."""
-    crops = [crop for unit in units for crop in unit.data["crops"]]
-    listed = [{"image": crop.path, "page": crop.page, "kind": crop.kind, "box": list(crop.box)} for crop in crops]
-    return {"page_text_list": [unit.data["text"] for unit in units], "crop_list": listed}
+class Joined(Form):
+    """Images of several pages each."""
+
+    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+        """Return the first and the last page that each image shows, and the answer pages in the document."""
+        shown = [asked.documents[unit.data["document"]].joined[unit.data["index"]] for unit in units]
+        return {
+            "joined_page_list": [f"{pages[0].index}-{pages[-1].index}" for pages in shown],
+            "document_page_list": list(asked.source.pages),
+        }
 
 
-def rebuilt(units: Sequence[mt.Unit], texts: Sequence[str], crops: Sequence[mt.Record]) -> Iterator[mt.Unit]:
-    """Yield the pages of a record as texts and crops, given pages as images."""
-    paths = (str(crop["image"]) for crop in crops)
-    for unit, text in zip(units, texts, strict=True):
-        yield parted_unit(unit, text, [next(paths) for _ in range(text.count(mt.MARKER))])
+FORMS: Mapping[str, Form] = {"image": Form(), "text": Text(), "interleaved": Interleaved(), "joined": Joined()}
 
 
-def pages_asked(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions) -> tuple[mt.Page, ...]:
-    """Return the pages of the document that may be shown for a question.
-
-    Raises:
-        Rejected: an answer page or the window is not in the document; the source has no image of an answer page; an
-            answer page is not in the window; only answer pages are to be shown, and there are none.
-
-    """
-    count, field = document.page_count, row.pages_field
-    if row.pages and row.pages[-1] >= count:
-        expected, found = f"pages from 1 to {count} of {document.id}", f"page {row.pages[-1] + 1}"
-        raise _refused("answer-page-out-of-range", expected, found, field, "correct the number; pages count from 1")
-    if lacking := [page for page in row.pages if page in document.missing]:
-        expected, todo = f"page {lacking[0] + 1} of {document.id}", "add the image of this page, or correct the number"
-        raise _refused("missing-answer-page", expected, "no image of it among the sources", field, todo)
-    if options.context == "oracle":
-        if not row.pages:
-            todo = "nothing: this context shows answer pages alone; another options.context keeps the question"
-            raise _refused("no-answer-pages", "pages to show alone", "none", field, todo)
-        return tuple(document.page(page + 1) for page in row.pages)
-    if options.span == "document" or row.window is None:
-        return document.pages
-    first, last = row.window
-    todo = "correct it with errata, or set options.span to document"
-    if last >= count:
-        expected, found = f"a window within pages 1 to {count} of {document.id}", f"{first + 1} to {last + 1}"
-        raise _refused("window-out-of-range", expected, found, "start_end_idx", todo)
-    if row.pages and not first <= row.pages[0] <= row.pages[-1] <= last:
-        expected, found = f"pages from {first + 1} to {last + 1}", f"page {row.pages[0] + 1} to {row.pages[-1] + 1}"
-        raise _refused("answer-page-outside-window", expected, found, field, todo)
-    return tuple(page for page in document.pages if first <= page.index <= last)
+# --- a question and the pages that it may show ------------------------------------------------------------------------
 
 
-def _refused(reason: str, expected: str, found: str, field: str, todo: str) -> mt.Rejected:
-    return mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
+@dataclass(frozen=True)
+class Asked:
+    """A question with its opened sources."""
+
+    source: DocumentQuestion
+    """The question as the reader made it."""
+    row: DocumentQuestion
+    """The question; if pages are joined, its pages are the images that show them, and it has no window."""
+    documents: mt.Documents
+    options: DocVQAOptions
+
+    @classmethod
+    def of(cls, row: DocumentQuestion, documents: mt.Documents, options: DocVQAOptions) -> "Asked":
+        """Open a question.
+
+        Raises:
+            Rejected: its document cannot be used, or no joined image shows an answer page.
+
+        """
+        own = documents[row.doc]
+        if not own.joined:
+            return cls(row, row, documents, options)
+        images = {page.index: image for image, pages in enumerate(own.joined) for page in pages}
+        if lacking := [page for page in row.pages if page not in images]:
+            expected, found = f"a page of {own.id} of which there is an image", f"page {lacking[0] + 1}"
+            todo = "correct the number; pages count from 1"
+            raise refused("answer-page-out-of-range", expected, found, row.pages_field, todo)
+        pages = tuple(sorted({images[page] for page in row.pages}))
+        return cls(row, row.model_copy(update={"pages": pages, "window": None}), documents, options)
+
+    @cached_property
+    def own(self) -> mt.Document:
+        """The document of the question."""
+        return self.documents[self.row.doc]
+
+    def label(self, document: mt.Document) -> str:
+        """Return what the prompt calls a document."""
+        is_distinct = (self.options.label_width or self.row.label_width) == "distinct"
+        return self.documents.distinct_labels[document.name] if is_distinct else mt.label(document.name)
+
+    def unit(self, document: mt.Document, page: mt.Page) -> mt.Unit:
+        """Return a page of a document in the form of the options."""
+        is_own, options = document.id == self.own.id, self.options
+        label = self.label(document)
+        unit = page_unit(page.path, page.index, options.page_label, "own" if is_own else "padding", label)
+        excluded = "" if is_own else document.unfit(page)
+        unit = replace(unit, excluded=excluded, data={**unit.data, "document": document.id})
+        # With `same_pages`, the packer chooses pages as images; the draft's rendering makes texts of them.
+        is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
+        return unit if is_rendered else FORMS[options.pages_as].unit(self.documents, unit)
+
+    @cached_property
+    def keys(self) -> Mapping[int, str]:
+        """The key (see `Document.keys`) of each page of the document by its number, also if pages are joined."""
+        shown = self.own.joined or tuple((page,) for page in self.own.pages)
+        keys = (zip(pages, self.own.keys_at(place), strict=False) for place, pages in enumerate(shown))
+        return {page.index: key for each in keys for page, key in each}  # there may be no keys
+
+    @cached_property
+    def evidence(self) -> frozenset[str]:
+        """The keys of the answer pages that are not blank."""
+        return frozenset(key for page, key in self.keys.items() if page in self.source.pages and key)
+
+    def blank_answer_pages(self) -> tuple[str, ...]:
+        """Return a note for each answer page of one colour, which the lock counts.
+
+        Raises:
+            Rejected: an answer page is damaged.
+
+        """
+        row, own = self.source, self.own
+        for page in row.pages:
+            if page in own.damaged:
+                expected = f"page {page + 1} of {own.id} to be drawn whole"
+                todo = "replace the PDF with a whole one (print it to a new PDF, if a viewer shows the page), or "
+                raise refused("damaged-answer-page", expected, own.damaged[page], row.pages_field, f"{todo}exclude it")
+        blank = [page for page in row.pages if self.keys.get(page) == ""]
+        return tuple(f"answer page of one colour ({own.id}, page {page + 1})" for page in blank)
+
+    def pages(self) -> tuple[mt.Page, ...]:
+        """Return the pages of the document that may be shown.
+
+        Raises:
+            Rejected: an answer page or the window is not in the document; the source has no image of an answer page; an
+                answer page is not in the window; only answer pages are to be shown, and there are none.
+
+        """
+        row, own, options = self.row, self.own, self.options
+        count, field = own.page_count, row.pages_field
+        if row.pages and row.pages[-1] >= count:
+            expected, found = f"pages from 1 to {count} of {own.id}", f"page {row.pages[-1] + 1}"
+            raise refused("answer-page-out-of-range", expected, found, field, "correct the number; pages count from 1")
+        if lacking := [page for page in row.pages if page in own.missing]:
+            expected, found = f"page {lacking[0] + 1} of {own.id}", "no image of it among the sources"
+            todo = "add the image of this page, or correct the number"
+            raise refused("missing-answer-page", expected, found, field, todo)
+        if options.context == "oracle":
+            if not row.pages:
+                todo = "nothing: this context shows answer pages alone; another options.context keeps the question"
+                raise refused("no-answer-pages", "pages to show alone", "none", field, todo)
+            return tuple(own.page(page + 1) for page in row.pages)
+        if options.span == "document" or row.window is None:
+            return own.pages
+        first, last = row.window
+        todo = "correct it with errata, or set options.span to document"
+        if last >= count:
+            expected, found = f"a window within pages 1 to {count} of {own.id}", f"{first + 1} to {last + 1}"
+            raise refused("window-out-of-range", expected, found, "start_end_idx", todo)
+        if row.pages and not first <= row.pages[0] <= row.pages[-1] <= last:
+            expected, found = f"pages from {first + 1} to {last + 1}", f"page {row.pages[0] + 1} to {row.pages[-1] + 1}"
+            raise refused("answer-page-outside-window", expected, found, field, todo)
+        return tuple(page for page in own.pages if first <= page.index <= last)
+
+    def query(self) -> mt.PageQuery:
+        """Return the search for the pages of the question.
+
+        Raises:
+            Rejected: as `pages`, or hard negatives are wanted beside answer pages, and there are none.
+
+        """
+        self.pages()
+        if self.options.context == "gold_and_distractors" and not self.row.pages:
+            todo = "nothing: context: retrieved keeps the question"
+            raise refused("no-answer-pages", "answer pages to put among others", "none", self.row.pages_field, todo)
+        within = (self.own.id,) if self.options.scope == "document" else ()
+        return mt.PageQuery(self.row.question, within, tuple((self.own.id, page) for page in self.row.pages))
 
 
-def span_of(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions) -> str:
-    """Return the first and the last page that a question is about, from 0, as a text such as `41-70`."""
-    is_window = options.span == "window" and row.window is not None
-    first, last = row.window if is_window and row.window else (0, document.page_count - 1)
-    return f"{first}-{last}"
-
+# --- the kinds of contexts --------------------------------------------------------------------------------------------
 
 Rule: TypeAlias = Literal["answer", "best_match", "drawn", "middle", "retrieved"]
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """The pages that every context of a question shows."""
+class Chosen(NamedTuple):
+    """The pages of a context, as units, and how they were chosen."""
 
     rule: Rule
-    """How the pages were chosen. `answer`: they are the answer pages. `best_match` and `middle`: see the option
-    `unanswerable_anchor`. `drawn` replaces `best_match` if no page shares a word with the question. `retrieved`: none
-    is chosen, because a context shows the pages that a retriever found."""
-    pages: tuple[int, ...]
-    """The numbers of the pages in the document, from 0."""
-
-    @property
-    def noted(self) -> tuple[str, ...]:
-        """One phrase that says how the page of an unanswerable question was chosen; empty for other questions. The
-        lock counts such phrases.
-        """
-        return () if self.rule in ("answer", "retrieved") else (f"unanswerable anchor {self.rule}",)
-
-
-def choose_anchor(
-    row: DocumentQuestion, pages: Sequence[mt.Page], rule: UnanswerableAnchor, documents: mt.Documents, draws: mt.Draws
-) -> Anchor:
-    """Return the anchor of a question: its answer pages or, without any, one of `pages` that is chosen by `rule`."""
-    if row.pages:
-        return Anchor("answer", row.pages)
-    if rule == "middle":
-        return Anchor("middle", (pages[(len(pages) - 1) // 2].index,))
-    texts, document = documents.page_texts(row.doc), documents[row.doc]
-    if found := mt.rank_texts(row.question, [texts[document.position(page.index)] for page in pages]):
-        return Anchor("best_match", (pages[found[0]].index,))
-    return Anchor("drawn", (draws.choice("anchor", pages).index,))
-
-
-@dataclass(frozen=True, slots=True)
-class Padding:
-    """Yields the pages of other documents, which stand before and after the document that the question is about."""
-
-    own: mt.Document
-    evidence: frozenset[str]
-    """The keys of the answer pages."""
-    others: tuple[mt.Document, ...]
-    """The other documents, in the order in which they are taken; some of them may be excluded."""
-    units: Callable[[mt.Document], list[mt.Unit]]
-    label: Callable[[str], str]
-    """Returns what a prompt calls a document, given the document's name."""
-
-    def __call__(self) -> Iterator[mt.Unit]:
-        """Yield the pages of the documents, alternately for the left and the right side. If a document may not be
-        shown, the field `excluded` of its pages has the reason.
-        """
-        return mt.alternate_sides(self._documents())
-
-    def _documents(self) -> Iterator[list[mt.Unit]]:
-        labels, contents = {self.label(self.own.name)}, {self.own.sha256}
-        for other in self.others:
-            if reason := self._reason(other, labels, contents):
-                yield [replace(unit, excluded=reason) for unit in self.units(other)]
-            else:
-                labels.add(self.label(other.name))
-                contents.add(other.sha256)
-                yield self.units(other)
-
-    def _reason(self, other: mt.Document, labels: set[str], contents: set[str]) -> str:
-        """Return why a document may not be in the context; empty if it may."""
-        if other.sha256 in contents:
-            return "page of a document that stands there already"
-        if self.label(other.name) in labels:
-            return "page of a document with another one's label"
-        if any(not self.evidence.isdisjoint(other.keys_at(position)) for position in range(len(other.pages))):
-            return "page of a document that repeats an answer page"
-        return ""
-
-
-def labelled_by(row: DocumentQuestion, documents: mt.Documents, options: DocVQAOptions) -> Callable[[str], str]:
-    """Return a function that returns what a prompt calls a document, given the document's name."""
-    width = options.label_width or row.label_width
-    return documents.distinct_labels.__getitem__ if width == "distinct" else mt.label
-
-
-def evidence_keys(row: DocumentQuestion, document: mt.Document) -> frozenset[str]:
-    """Return the keys (see `Document.keys`) of the answer pages, without those of blank pages. `row` has the numbers of
-    single pages, also if the pages of the document are joined.
-    """
-    shown = document.joined or tuple((page,) for page in document.pages)
-    keys = (zip(pages, document.keys_at(at), strict=False) for at, pages in enumerate(shown))  # there may be no keys
-    return frozenset(key for each in keys for page, key in each if page.index in row.pages and key)
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """The pages of a context, as units, and how they were found."""
-
-    anchor: Anchor
+    """How the pages were chosen that every context shows. `answer`: they are the answer pages. `best_match` and
+    `middle`: see the option `unanswerable_anchor`. `drawn` replaces `best_match` if no page shares a word with the
+    question. `retrieved`: none is chosen, because a context shows the pages that a retriever found."""
+    anchor: tuple[int, ...]
+    """The numbers of these pages, from 0."""
     required: tuple[mt.Unit, ...]
-    rest: mt.InOrder
-    gold_ranks: tuple[int, ...]
-    """See `PageRanking.gold_ranks`."""
+    rest: tuple[mt.InOrder | Callable[[], Iterable[mt.Unit]], ...]
+    """The orders in which other pages are taken, one after another."""
 
 
-def page_query(row: DocumentQuestion, documents: mt.Documents, options: DocVQAOptions) -> mt.PageQuery:
-    """Return the search for the pages of a question.
+def document_alone(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
+    """Return the pages of the document that may be shown, from the anchor outwards."""
+    row, own, documents, pages = asked.row, asked.own, asked.documents, asked.pages()
+    rule: Rule = "answer"
+    anchor = row.pages
+    if not anchor and asked.options.unanswerable_anchor == "middle":
+        rule, anchor = "middle", (pages[(len(pages) - 1) // 2].index,)
+    elif not anchor:
+        texts = documents.page_texts(row.doc)
+        if ranked := mt.rank_texts(row.question, [texts[own.position(page.index)] for page in pages]):
+            rule, anchor = "best_match", (pages[ranked[0]].index,)
+        else:
+            rule, anchor = "drawn", (draws.choice("anchor", pages).index,)
+    kept = [place for place, page in enumerate(pages) if page.index in anchor]
+    required, rest = mt.inside_out([asked.unit(own, page) for page in pages], kept)
+    return Chosen(rule, anchor, required, (rest,))
 
-    Raises:
-        Rejected: as `pages_asked`, or hard negatives are wanted beside answer pages, and there are none.
 
+def among_others(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
+    """Return the pages of the document, and then those of other documents, alternately before and after it. If a
+    document may not be shown, the field `excluded` of its pages has the reason.
     """
-    own = documents[row.doc]
-    pages_asked(row, own, options)
-    if options.context == "gold_and_distractors" and not row.pages:
-        expected, todo = "answer pages to put among others", "nothing: context: retrieved keeps the question"
-        raise mt.Rejected(mt.Fault("no-answer-pages", expected, "none", field=row.pages_field, todo=todo))
-    within = (own.id,) if options.scope == "document" else ()
-    return mt.PageQuery(row.question, within, tuple((own.id, page) for page in row.pages))
+    own, documents = asked.own, asked.documents
+    others = draws.order("padding", (documents[id] for id in documents.ids), lambda document: document.id)
+
+    def padding() -> Iterator[list[mt.Unit]]:
+        labels, contents = {asked.label(own)}, {own.sha256}
+        for other in (other for other in others if other.id != own.id):
+            units, reason = [asked.unit(other, page) for page in other.pages], ""
+            if other.sha256 in contents:
+                reason = "page of a document that stands there already"
+            elif asked.label(other) in labels:
+                reason = "page of a document with another one's label"
+            elif any(not asked.evidence.isdisjoint(other.keys_at(place)) for place in range(len(other.pages))):
+                reason = "page of a document that repeats an answer page"
+            else:
+                labels.add(asked.label(other))
+                contents.add(other.sha256)
+            yield [replace(unit, excluded=reason) for unit in units] if reason else units
+
+    chosen = document_alone(asked, sources, draws)
+    return chosen._replace(rest=(*chosen.rest, lambda: mt.alternate_sides(padding())))
 
 
-def retrieved(
-    row: DocumentQuestion,
-    documents: mt.Documents,
-    ranking: mt.PageRanking,
-    evidence: frozenset[str],
-    options: DocVQAOptions,
-    draws: mt.Draws,
-    unit: Callable[[mt.Document, mt.Page, mt.Role], mt.Unit],
-    label: Callable[[str], str],
-) -> Retrieved:
-    """Return the pages of a context. If no answer page is put in, the page that was ranked first is required.
-    `evidence` has the keys of the answer pages.
+def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
+    """Return the pages that a retriever ranked first, and with them the answer pages if they are put in. If none is put
+    in, the page that was ranked first is required.
 
     Raises:
         Rejected: no page was ranked that may be shown, or there are fewer hard negatives than wanted.
 
     """
-    own = documents[row.doc]
-    gold = [(own.id, page) for page in row.pages]
-    is_put_in = options.context == "gold_and_distractors" or options.gold_pages == "put_in"
-    required = gold if is_put_in else []
-    others = [page for page in ranking.pages if page not in required]
-    places = _Places(ranking, options, draws, documents)
+    asked.query()
+    row, own, documents, options = asked.row, asked.own, asked.documents, asked.options
+    ranking = sources.page_ranking(row.id)
+    ranks = {page: rank for rank, page in enumerate(ranking.pages, 1)}
+    named = documents.ids if options.scope == "dataset" else ()
+    order = {id: place for place, id in enumerate(draws.order("documents", named))}
 
-    def made(page: mt.PageId) -> mt.Unit:
-        document = documents[page[0]]
-        shown = document.pages[document.position(page[1])]
-        found = unit(document, shown, "own" if document.id == own.id else "padding")
-        return replace(found, place=places.of(page), data={**found.data, "rank": places.rank(page)})
+    def unit(id: mt.PageId) -> mt.Unit:
+        document = documents[id[0]]
+        page = asked.unit(document, document.pages[document.position(id[1])])
+        place = (ranks[id],) if options.page_order == "rank" else (order.get(id[0], 0), id[1])
+        return replace(page, place=place, data={**page.data, "rank": ranks.get(id, 0)})
 
-    units = _first(
-        _most(options, len(required), draws),
-        _allowed(map(made, others), documents, own, evidence, label),
-    )
-    allowed = [unit for unit in units if not unit.excluded]
-    if not ranking.pages or not (required or allowed):
-        raise mt.Rejected(_nothing(own, options))
-    if options.context == "gold_and_distractors" and len(allowed) < options.distractors[0]:
-        expected, todo = f"at least {options.distractors[0]} pages beside the answer pages", "set options.distractors"
-        raise mt.Rejected(mt.Fault("too-few-distractors", expected, f"{len(allowed)} ranked pages", todo=todo))
-    first = tuple(map(made, required)) or (allowed[0],)
-    rest = tuple(unit for unit in units if unit not in first)
-    anchor = Anchor("answer", row.pages) if required else Anchor("retrieved", ())
-    return Retrieved(anchor, first, mt.InOrder(rest), ranking.gold_ranks)
+    is_among_distractors = options.context == "gold_and_distractors"
+    is_put_in = is_among_distractors or options.gold_pages == "put_in"
+    required = [(own.id, page) for page in row.pages] if is_put_in else []
+    most: int | None = None  # as many as fit
+    if is_among_distractors:
+        most = draws.integer("distractors", *options.distractors)
+    elif options.top_k is not None:
+        most = max(0, options.top_k - len(required))
 
-
-def _nothing(own: mt.Document, options: DocVQAOptions) -> mt.Fault:
-    """Return why a question without a ranked page is rejected."""
-    where = f"of {own.id}" if options.scope == "document" else "of any document"
-    found = f"no page {where} that may be shown shares a word with the question, or has text"
-    todo = "set pages.ocr to all, or page_retrieval to {by: image, model: …}"
-    return mt.Fault("no-ranked-pages", "pages ranked for the question", found, todo=todo)
-
-
-def _first(n: int | None, units: Iterable[mt.Unit]) -> list[mt.Unit]:
-    """Return the first units, until n of them may be shown; None: all units."""
-    found, allowed = list[mt.Unit](), 0
-    for unit in units:
-        if allowed == n:
+    labels = {asked.label(own): own.id}
+    units, allowed = list[mt.Unit](), list[mt.Unit]()
+    for id in (page for page in ranking.pages if page not in required):
+        if len(allowed) == most:
             break
-        found.append(unit)
-        allowed += not unit.excluded
-    return found
-
-
-def _most(options: DocVQAOptions, required: int, draws: mt.Draws) -> int | None:
-    """Return how many pages may stand beside the required ones; None: as many as fit."""
-    if options.context == "gold_and_distractors":
-        return draws.integer("distractors", *options.distractors)
-    return None if options.top_k is None else max(0, options.top_k - required)
-
-
-class _Places:
-    """Where pages stand: in the order of their ranks, or of their numbers, with documents in a drawn order."""
-
-    def __init__(
-        self, ranking: mt.PageRanking, options: DocVQAOptions, draws: mt.Draws, documents: mt.Documents
-    ) -> None:
-        self._ranks = {page: rank for rank, page in enumerate(ranking.pages, 1)}
-        self._is_by_rank = options.page_order == "rank"
-        named = documents.ids if options.scope == "dataset" else ()
-        self._documents = {id: place for place, id in enumerate(draws.order("documents", named))}
-
-    def rank(self, page: mt.PageId) -> int:
-        """Return the rank of a page, from 1; 0 if it is not ranked."""
-        return self._ranks.get(page, 0)
-
-    def of(self, page: mt.PageId) -> tuple[int, ...]:
-        """Return the place of a page."""
-        if self._is_by_rank:
-            return (self._ranks[page],)
-        return (self._documents.get(page[0], 0), page[1])
-
-
-def _allowed(
-    units: Iterable[mt.Unit],
-    documents: mt.Documents,
-    own: mt.Document,
-    evidence: frozenset[str],
-    label: Callable[[str], str],
-) -> Iterator[mt.Unit]:
-    """Yield the units; those that may not stand beside the question's document are excluded, each with the reason."""
-    named = {label(own.name): own.id}
-    for unit in units:
-        document = documents[unit.data["document"]]
-        keys = document.keys_at(document.position(unit.data["index"]))
-        reason = ""
-        if document.id != own.id:
-            if document.sha256 == own.sha256:
+        other, found, reason = documents[id[0]], unit(id), ""
+        if other.id != own.id:
+            if other.sha256 == own.sha256:
                 reason = "page of a copy of the document"
-            elif not evidence.isdisjoint(keys):
+            elif not asked.evidence.isdisjoint(other.keys_at(other.position(id[1]))):
                 reason = "page that repeats an answer page"
-            elif named.setdefault(label(document.name), document.id) != document.id:
+            elif labels.setdefault(asked.label(other), other.id) != other.id:
                 reason = "page of a document with another one's label"
-        yield replace(unit, excluded=reason) if reason else unit
+        units.append(replace(found, excluded=reason) if reason else found)
+        if not units[-1].excluded:
+            allowed.append(units[-1])
+
+    if not ranking.pages or not (required or allowed):
+        where = f"of {own.id}" if options.scope == "document" else "of any document"
+        found_none = f"no page {where} that may be shown shares a word with the question, or has text"
+        todo = "set pages.ocr to all, or page_retrieval to {by: image, model: …}"
+        raise refused("no-ranked-pages", "pages ranked for the question", found_none, "", todo)
+    if is_among_distractors and len(allowed) < options.distractors[0]:
+        expected = f"at least {options.distractors[0]} pages beside the answer pages"
+        raise refused("too-few-distractors", expected, f"{len(allowed)} ranked pages", "", "set options.distractors")
+    first = tuple(map(unit, required)) or (allowed[0],)
+    rest = mt.InOrder(tuple(unit for unit in units if unit not in first))
+    return Chosen("answer" if required else "retrieved", row.pages if required else (), first, (rest,))
+
+
+CONTEXTS: Mapping[str, Callable[[Asked, mt.Sources, mt.Draws], Chosen]] = {
+    "padded": among_others,
+    "natural": document_alone,
+    "oracle": document_alone,
+    "retrieved": ranked_pages,
+    "gold_and_distractors": ranked_pages,
+}
+"""How the pages of each kind of context are chosen. `oracle` is the document of which only answer pages are shown."""

@@ -1,32 +1,29 @@
-"""Finds where the answer of a released record is, and the groups by which reports break down its scores.
-
-Wrong content of a field never raises an error, so files that others made can be read, too.
+"""Where answers are: in a released record, for scores and reports; and in the documents of a source, where annotations
+may be wrong.
 
 A page is identified by the folder of its image, which belongs to one document, and by the number in the image's name.
-The position of the page in `page_list` is not used, because pages of other documents are in this list, too.
+The position of the page in `page_list` is not used, because pages of other documents are in this list, too. Wrong
+content of a record's field never raises an error, so files that others made can be read, too.
 """
 
 import itertools
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import mmlongbench.task as mt
-from builders.common.pages import PAGE, find_number
 from builders.docvqa.rows import DocumentQuestion
 
-_SLIDE = re.compile(r"-(\d{1,6})-\d+\.\w+$")
-_UPTO_TWELVE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-_NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty|thirty|forty|fifty)\b"
-_WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
-_NTH = rf"(?:cover|title|{_WORDS}|last|final|penultimate|next|previous|\d+(?:st|nd|rd|th))"
-NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_NUMBER}|\b{_NTH}\s+(?:page|slide)s?\b", re.IGNORECASE)
-"""Matches words such as `page 3` or `the last slide` in a question; in a context, this page may be at another place."""
+# --- names of pages ---------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"(?:page(?P<page>\d{1,6})|-(?P<slide>\d{1,6})-\d+)\.\w+$")
+"""Matches the end of the path of a page's image: `page<N>` counts from 0, a slide's `-<N>-1024` from 1."""
 
 
 def page_index(path: str) -> int:
-    """Return the number of a page, from 0, by the name of its image: `_page<N>` counts from 0, a slide's `-<N>-1024`
-    from 1.
+    """Return the number of a page, from 0, by the name of its image.
 
     >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
@@ -38,10 +35,23 @@ def page_index(path: str) -> int:
 
 def find_index(path: str) -> int | None:
     """Return the page's number like `page_index`; None if the name has none."""
-    if (number := find_number(path)) is not None:
-        return number
-    found = _SLIDE.search(path)
-    return int(found[1]) - 1 if found else None
+    found = _NUMBER.search(path)
+    if found is None:
+        return None
+    return int(found["page"]) if found["page"] else int(found["slide"]) - 1
+
+
+def path_of_page(path: str, index: int) -> str:
+    """Return the path of the page `index` of the same document as the page `path`; empty if `path` has no page number.
+
+    >>> path_of_page("mmlongbench-doc/ab/ab_page12.jpg", 3), path_of_page("slideVQA/deck/a-deck-4-1024.jpg", 0)
+    ('mmlongbench-doc/ab/ab_page3.jpg', 'slideVQA/deck/a-deck-1-1024.jpg')
+    """
+    found = _NUMBER.search(path)
+    if found is None:
+        return ""
+    group, number = ("page", index) if found["page"] else ("slide", index + 1)
+    return f"{path[: found.start(group)]}{number}{path[found.end(group) :]}"
 
 
 def folder_of(path: str) -> str:
@@ -56,16 +66,20 @@ def folder_of(path: str) -> str:
     return folder if is_plain else PurePosixPath(path).parent.name  # this takes ten times as long
 
 
-def path_of_page(path: str, index: int) -> str:
-    """Return the path of the page `index` of the same document as the page `path`; empty if `path` has no page number.
+# --- the answer in a record -------------------------------------------------------------------------------------------
 
-    >>> path_of_page("mmlongbench-doc/ab/ab_page12.jpg", 3), path_of_page("slideVQA/deck/a-deck-4-1024.jpg", 0)
-    ('mmlongbench-doc/ab/ab_page3.jpg', 'slideVQA/deck/a-deck-1-1024.jpg')
-    """
-    found, number = PAGE.search(path), index
-    if not found:
-        found, number = _SLIDE.search(path), index + 1
-    return f"{path[: found.start(1)]}{number}{path[found.end(1) :]}" if found else ""
+_UPTO_TWELVE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_COUNTED = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty|thirty|forty|fifty)\b"
+_ORDINALS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+_NTH = rf"(?:cover|title|{_ORDINALS}|last|final|penultimate|next|previous|\d+(?:st|nd|rd|th))"
+NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_COUNTED}|\b{_NTH}\s+(?:page|slide)s?\b", re.IGNORECASE)
+"""Matches words such as `page 3` or `the last slide` in a question; in a context, this page may be at another place."""
+_END = 1_000_000
+"""All page numbers are below this, because the name of a page's image has at most six digits for the number."""
+_RANGE = re.compile(r"(\d{1,6})-(\d{1,6})", re.ASCII)
+"""Matches the pages that a joined image shows, such as `4-7`."""
+MAX_ANSWER_PAGES = 10_000
+"""The maximum number of answer pages of a record; further ones are ignored."""
 
 
 def evidence_positions(record: mt.Record) -> tuple[str, ...]:
@@ -80,15 +94,11 @@ def evidence_positions(record: mt.Record) -> tuple[str, ...]:
     """
     name = str(record.get("doc_name", "")).removesuffix(".pdf")
     own = [find_index(path) for path in record.get("page_list", ()) if folder_of(path) == name]
-    places = [own.index(page) for page in record.get("ans_page_list", ()) if page in own]
-    found = {_position(place, len(own)) for place in places}
-    return tuple(position for position in ("first", "inner", "last", "only") if position in found)
-
-
-def _position(place: int, count: int) -> str:
-    if count == 1:
-        return "only"
-    return "first" if place == 0 else "last" if place == count - 1 else "inner"
+    places = {own.index(page) for page in record.get("ans_page_list", ()) if page in own}
+    if len(own) == 1:
+        return ("only",) if places else ()
+    found = {"first" if place == 0 else "last" if place == len(own) - 1 else "inner" for place in places}
+    return tuple(position for position in ("first", "inner", "last") if position in found)
 
 
 def runs_between(shown: Sequence[int]) -> str:
@@ -100,135 +110,79 @@ def runs_between(shown: Sequence[int]) -> str:
     return ", ".join(f"{a + 1}-{b - 1}" for a, b in itertools.pairwise(shown) if b > a + 1)
 
 
-_END = 1_000_000
-"""All page numbers are below this, because the name of a page's image has at most six digits for the number."""
-_RANGE = re.compile(r"(\d{1,6})-(\d{1,6})", re.ASCII)
-"""Matches the pages that a joined image shows, such as `4-7`."""
-MAX_ANSWER_PAGES = 10_000
-"""The maximum number of answer pages of a record; further ones are ignored."""
-
-
 def evidence_of(record: mt.Record) -> mt.Evidence:
     """Return the document of a question, the answer pages, the pages of this document that the prompt shows, and
-    paths and texts of pages of this document.
+    paths and texts of pages of this document. Paths of pages beside the answer pages are derived from those of others.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
     >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
     >>> found.document, found.pages, found.shown, found.images[4]
     ('a', (3,), (2, 3), 'docs/a/a_page4.jpg')
     """
-    name, texts = record.get("doc_name"), _listed(record.get("page_text_list"))
-    document, answers = name if isinstance(name, str) else None, _answer_pages(record)
-    own, is_parted = list(_own_pages(record, document)), "crop_list" in record
-    shown = {number: path for _, number, path in own}
+    name = record.get("doc_name")
+    answers, ranges = _pages_in(record, "ans_page_list"), _listed(record, "joined_page_list")
+    shown: dict[int, str] = {}
+    texts: dict[int, str] = {}
+    joined: dict[int, tuple[int, int]] = {}
+    columns = itertools.zip_longest(_listed(record, "page_list"), _listed(record, "page_text_list"), ranges)
+    for path, text, pages in columns:
+        number = find_index(path) if isinstance(path, str) and folder_of(path) == name else None
+        if number is None or number in shown:
+            continue
+        shown[number] = str(path)
+        if isinstance(text, str):
+            texts[number] = text.replace(mt.MARKER, "") if "crop_list" in record else text
+        if isinstance(pages, str) and (match := _RANGE.fullmatch(pages)):
+            joined[number] = (int(match[1]), int(match[2]))
+    near = sorted({page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END})
+    model = next(iter(shown.values()), "")
     return mt.Evidence(
-        document,
+        name if isinstance(name, str) else None,
         answers,
         tuple(shown),
-        {**_around(answers, next(iter(shown.values()), "")), **shown},
-        {
-            number: text.replace(mt.MARKER, "") if is_parted else text
-            for at, number, _ in own
-            if at < len(texts) and isinstance(text := texts[at], str)
-        },
-        *_joined(record, own),
+        {**({page: path_of_page(model, page) for page in near} if model else {}), **shown},
+        texts,
+        joined,
+        _pages_in(record, "document_page_list") if ranges else (),
     )
 
 
-def _joined(
-    record: mt.Record, own: Sequence[tuple[int, int, str]]
-) -> tuple[dict[int, tuple[int, int]], tuple[int, ...]]:
-    """Return the pages that each joined image of the document shows, and the answer pages in the document; both are
-    empty if pages are not joined.
-    """
-    ranges = _listed(record.get("joined_page_list"))
-    found = {
-        number: (int(pages[1]), int(pages[2]))
-        for at, number, _ in own
-        if at < len(ranges) and isinstance(text := ranges[at], str) and (pages := _RANGE.fullmatch(text))
-    }
-    return found, _answer_pages(record, "document_page_list") if ranges else ()
-
-
-def _answer_pages(record: mt.Record, name: str = "ans_page_list") -> tuple[int, ...]:
-    pages = _listed(record.get(name))[:MAX_ANSWER_PAGES]
+def _pages_in(record: mt.Record, field: str) -> tuple[int, ...]:
+    pages = _listed(record, field)[:MAX_ANSWER_PAGES]
     return tuple(sorted({page for page in pages if isinstance(page, int) and page >= 0}))
 
 
-def _own_pages(record: mt.Record, document: str | None) -> Iterator[tuple[int, int, str]]:
-    """Yield (place in the record, number, path) of each shown page of a document, each page once."""
-    seen: set[int] = set()
-    for at, path in enumerate(_listed(record.get("page_list"))):
-        if not isinstance(path, str) or folder_of(path) != document:
-            continue
-        number = find_index(path)
-        if number is not None and number not in seen:
-            seen.add(number)
-            yield at, number, path
-
-
-def _around(answers: tuple[int, ...], path: str) -> dict[int, str]:
-    """Return the paths of the answer pages and of the pages beside them, by number. They are derived from `path`, the
-    path of any page of the document. If `path` is empty, the result is empty.
-    """
-    wanted = {page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END}
-    return {page: path_of_page(path, page) for page in sorted(wanted)} if path else {}
-
-
-def _listed(value: object) -> list[object]:
+def _listed(record: mt.Record, field: str) -> list[object]:
+    value = record.get(field)
     return value if isinstance(value, list) else []
 
 
-def blank_evidence(row: DocumentQuestion, document: mt.Document) -> tuple[str, ...]:
-    """Return a note for each answer page of one colour, which the lock counts. `row` has the numbers of single pages,
-    also if the pages of the document are joined.
-
-    Raises:
-        Rejected: an answer page is damaged.
-
-    """
-    for page in (page for page in row.pages if page in document.damaged):
-        expected = f"page {page + 1} of {document.id} to be drawn whole"
-        todo = "replace the PDF with a whole one (print it to a new PDF, if a viewer shows the page), or exclude it"
-        why = document.damaged[page]
-        raise mt.Rejected(mt.Fault("damaged-answer-page", expected, why, field=row.pages_field, todo=todo))
-    shown = document.joined or tuple((page,) for page in document.pages)
-    keys = (zip(pages, document.keys_at(at), strict=False) for at, pages in enumerate(shown))
-    blank = {page.index for each in keys for page, key in each if not key}
-    return tuple(f"answer page of one colour ({document.id}, page {page + 1})" for page in row.pages if page in blank)
-
-
-METRICS = (
-    "mmlongbench-doc",
-    "mmlongbench-doc-lenient",
-    "anls",
-    "smudge",
-    "judge-mmlongbench-doc",
-    "judge-answers",
-    "judge-committee",
-)
-"""The metrics that can score answers about documents, besides the benchmark's own metric `doc_qa`."""
-LONG_METRICS = ("judge-committee", "judge-answers")
-"""The metrics that can score explanations; `judge-answers` needs reference answers."""
-_TEXT_SOURCES = ("Text", "Pure-text (Plain-text)")
+_TEXT_SOURCES = {"Text", "Pure-text (Plain-text)"}
 """The kinds of evidence that are running text; all others, even layout, are visual."""
-_PAGES = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))
+_COUNTS = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))
+"""The groups of questions by the number of shown pages."""
 
 
 def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
     """Return the groups of a question, by facet. A facet is left out if the record has no value for it."""
-    sources = record.get("answer_sources") or []
-    needs = [] if not sources else ["text only" if set(sources) <= set(_TEXT_SOURCES) else "vision needed"]
+    sources, answers = record.get("answer_sources") or [], record.get("ans_page_list", ())
+    paths = record.get("page_list", ())
+    # As in MMLongBench-Doc, an answerable question for which the source names no page counts as cross-page.
+    spread = "single-page" if len(answers) == 1 else "cross-page"
+    retrieved = ""
+    if "gold_ranks" in record and answers:
+        shown = {find_index(path) for path in paths if folder_of(path) == record.get("doc_name")}
+        retrieved = "all" if shown.issuperset(answers) else "some" if shown.intersection(answers) else "none"
     found = {
         "answer format": [record.get("answer_format", "")],
         "answer length": [record.get("answer_length", "")],
         "evidence source": sources,
-        "evidence": needs,
-        "evidence pages": [_evidence_pages(record)],
+        "evidence": ["text only" if _TEXT_SOURCES.issuperset(sources) else "vision needed"] if sources else [],
+        "evidence pages": ["unanswerable" if record.get("answer") == mt.NOT_ANSWERABLE else spread],
         "evidence position": evidence_positions(record),
-        "evidence shown": [_evidence_shown(record)],
+        "evidence shown": [retrieved],
         "anchor": [record.get("anchor", "")],
-        "pages shown": [_pages_shown(len(record.get("page_list", ())))],
+        "pages shown": [next((f"{first}-{last}" for first, last in _COUNTS if len(paths) <= last), "129 and more")],
         "document type": [record.get("doc_type", "")],
         "question type": [record.get("question_type", "")],
     }
@@ -239,23 +193,178 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
     return {name: groups for name, groups in kept.items() if groups}
 
 
-def _evidence_pages(record: mt.Record) -> str:
-    """Return the group of a question by its number of answer pages. As in MMLongBench-Doc, an answerable question for
-    which the source names no page counts as cross-page.
+# --- annotations that may be wrong ------------------------------------------------------------------------------------
+
+# Nothing is certain here: an answer may be read from a picture, or occur on a page by chance. The result is a draft of
+# errata that somebody must check.
+
+_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+_WORDS = re.compile(r"[^\W\d_]+|\d+")
+_NAMED = re.compile(r"\bpage\s+(\d{1,4})\b", re.IGNORECASE)
+_NEAR = 3
+"""The maximum number of pages with an answer's text; an answer on more pages does not show which page is meant."""
+_ROWS = 3
+"""The minimum number of answers that must be off by the same number of pages before all pages of a document count as
+shifted."""
+
+
+def words(text: str) -> str:
+    """Return the words of a text in lower case, with one space before and after each, and numbers without commas.
+
+    >>> words("Total: 3,927 Barge-loads")
+    ' total 3927 barge loads '
     """
-    if record.get("answer") == mt.NOT_ANSWERABLE:
-        return "unanswerable"
-    return "single-page" if len(record.get("ans_page_list", ())) == 1 else "cross-page"
+    plain = _COMMA.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return f" {' '.join(_WORDS.findall(plain))} "
 
 
-def _evidence_shown(record: mt.Record) -> str:
-    """Return whether a retrieved context shows all answer pages, some, or none; empty for any other context."""
-    answers = set(record.get("ans_page_list", ()))
-    if "gold_ranks" not in record or not answers:
+def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterator[mt.Suspect]:
+    """Yield each question whose answer pages may be wrong, with the reason, document after document."""
+    by_doc: dict[str, list[DocumentQuestion]] = {}
+    for row in rows:
+        by_doc.setdefault(row.doc, []).append(row)
+    for doc, asked in by_doc.items():
+        try:
+            document = sources.documents[doc]
+            texts = dict(zip((page.index for page in document.pages), sources.documents.page_texts(doc), strict=True))
+        except mt.Rejected as refused:
+            yield from (mt.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
+            continue
+        yield from _of_document(asked, [words(texts.get(number, "")) for number in range(document.page_count)])
+
+
+def _of_document(rows: Sequence[DocumentQuestion], pages: Sequence[str]) -> Iterator[mt.Suspect]:
+    """Yield the suspects of a document, whose pages are given as words."""
+    found = {
+        row.id: {number for number, page in enumerate(pages) if all(phrase in page for phrase in phrases)}
+        for row in rows
+        if row.pages and (phrases := _phrases(row))
+    }
+    shift, count = _shift(rows, found), len(pages)
+    for row in rows:
+        answer = " and ".join(map(repr, row.answer))
+        kind, moved = "", tuple(page + shift for page in row.pages)
+        moved = moved if shift and moved and moved[0] >= 0 and moved[-1] < count else ()
+        if row.pages and row.pages[-1] >= count:
+            kind, evidence = "page-beyond-the-document", f"page {row.pages[-1] + 1} of {count}"
+            moved = moved if shift else _printed(row.pages, pages)
+        elif moved:
+            by = f"{abs(shift)} page{'s' if abs(shift) > 1 else ''} {'after' if shift > 0 else 'before'}"
+            evidence = f"answers of this document are usually found {by} the page that the source gives"
+            kind = "numbering-off"
+        elif row.id in found and (others := _elsewhere(row, found[row.id], pages)):
+            kind, moved = "answer-on-another-page", others if len(others) == len(row.pages) else ()
+            evidence = f"{answer} is not on page {_numbers(row.pages)}, but on page {_numbers(others)}"
+        elif (named := _named_otherwise(row, pages)) is not None:
+            kind = "question-names-another-page"
+            evidence = f"the question names page {named}, its answer page is {_numbers(row.pages)}"
+        elif wrong := [repair for repair in row.repairs if "-to-" in repair]:
+            kind = "answer-of-another-format"
+            evidence = f"{answer} has another format than the one declared ({', '.join(wrong)})"
+        elif row.pages and (why := _not_judged(row, found.get(row.id), pages)):
+            yield mt.Suspect(row.id, why, "", could_judge=False)
+        if kind:
+            yield mt.Suspect(row.id, kind, evidence, {row.pages_field: [n + 1 for n in moved]} if moved else {})
+
+
+def _not_judged(row: DocumentQuestion, found: set[int] | None, pages: Sequence[str]) -> str:
+    """Return why nothing is known about the answer pages of a row; empty if an answer page has the answer."""
+    if not all(mt.has_words(pages[page]) for page in row.pages):
+        return "its answer page has no text"
+    if found is None:
+        return "its answer is too short to be told from others"
+    if not found:
+        return "its answer stands on no page as it is written"
+    if found.intersection(row.pages):
         return ""
-    shown = {find_index(path) for path in record.get("page_list", ()) if folder_of(path) == record.get("doc_name")}
-    return "all" if answers <= shown else "some" if answers & shown else "none"
+    return f"its answer stands on {'too many pages' if len(found) > _NEAR else 'a page that fits no better'}"
 
 
-def _pages_shown(count: int) -> str:
-    return next((f"{first}-{last}" for first, last in _PAGES if count <= last), f"{_PAGES[-1][1] + 1} and more")
+def _elsewhere(row: DocumentQuestion, found: set[int], pages: Sequence[str]) -> tuple[int, ...]:
+    """Return the pages that contain the answer and match the question better than the annotated pages do. The result is
+    empty if an annotated page contains the answer or has no text, or if the answer is on many pages.
+
+    A number may be computed, or read from a chart, and occur on another page by chance. A page with such a number
+    usually has no more of the question's words than the annotated page. Where the source names no chart, a page with a
+    number of four digits need not have more of the words, and one with a name of two words may have fewer.
+    """
+    if not all(mt.has_words(pages[page]) for page in row.pages):
+        return ()
+    if found.intersection(row.pages) or not 1 <= len(found) <= _NEAR:
+        return ()
+    # The right page usually has most of the long words of a question.
+    asked = {word for word in words(row.question).split() if len(word) > 3}
+    common = {page: sum(f" {word} " in pages[page] for word in asked) for page in (*found, *row.pages)}
+    here = max(common[page] for page in row.pages)
+    phrases = _phrases(row)
+    if len(row.pages) > 1 or any(
+        word in source.casefold() for source in row.sources for word in ("chart", "figure", "image")
+    ):
+        more = 2
+    elif len(found) > 1 or not all(map(_is_rare, phrases)):
+        more = 1
+    else:
+        more = 0 if any(map(str.isdigit, "".join(phrases))) else -here
+    return tuple(page for page in sorted(found) if common[page] >= here + more)
+
+
+def _named_otherwise(row: DocumentQuestion, pages: Sequence[str]) -> int | None:
+    """Return the one page that a question names, if its number is neither the number of an answer page nor printed on
+    every answer page.
+    """
+    named = {int(number) for number in _NAMED.findall(row.question)}
+    if not row.pages or len(named) != 1:
+        return None
+    number = named.pop()
+    is_right = number - 1 in row.pages or all(f" {number} " in pages[page] for page in row.pages)
+    return None if is_right else number
+
+
+def _printed(wanted: Sequence[int], pages: Sequence[str]) -> tuple[int, ...]:
+    """Return, for each wanted page, the page on which its number (from 1) is printed as the first or last word. The
+    source may mean such printed numbers. The result is empty unless each number is printed on exactly one page.
+    """
+    ends = [set(page.split()[:1] + page.split()[-1:]) for page in pages]
+    found = [[number for number, end in enumerate(ends) if str(page + 1) in end] for page in wanted]
+    return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
+
+
+def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, set[int]]) -> int:
+    """Return by how many pages the page numbers of a whole document are off; 0 if they are right, or if too few answers
+    show a shift.
+
+    An answer is only used if it has one annotated page, and if its text is on at most `_NEAR` pages. The same shift
+    must be shown by at least `_ROWS` of these answers, by at least two thirds of them, and by more than twice as many
+    as show no shift.
+    """
+    single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
+    hits = Counter(page - row.pages[0] for row in single for page in found[row.id])
+    if not hits:
+        return 0
+    best = max(hits, key=lambda shift: (hits[shift], -abs(shift), shift))
+    is_off = best != 0 and hits[best] >= _ROWS and hits[best] > 2 * hits[0] and hits[best] * 3 >= 2 * len(single)
+    return best if is_off else 0
+
+
+def _phrases(row: DocumentQuestion) -> tuple[str, ...]:
+    """Return the phrases that must be on an answer page: the answer or, for a list, its elements. The result is empty
+    if there is no answer, or if a phrase may be on a page by chance: if it has no word of six letters, no two words,
+    and no three digits.
+    """
+    phrases = tuple(words(value) for value in row.answer) if row.answer_format != "None" else ()
+    for phrase in phrases:
+        letters = [word for word in phrase.split() if word.isalpha()]
+        is_long = any(len(word) >= 6 for word in letters) or len(letters) >= 2
+        if not is_long and sum(map(str.isdigit, phrase)) < 3:
+            return ()
+    return phrases
+
+
+def _is_rare(phrase: str) -> bool:
+    """Return whether a phrase is hardly ever on a page by chance: a number of four digits, or two longer words."""
+    parts = phrase.split()
+    return any(part.isdigit() and len(part) >= 4 for part in parts) or sum(len(part) > 3 for part in parts) >= 2
+
+
+def _numbers(pages: Sequence[int]) -> str:
+    return ", ".join(str(page + 1) for page in pages)

@@ -1,44 +1,33 @@
 """The row that every reader of document questions makes for the builder, and the options of both.
 
-Fields are cleaned, and answers are normalised in the same way for all sources.
-
-Each repair has a name; a value that cannot be repaired is a fault.
+Fields are cleaned, and answers and their formats are made to agree, in the same way for all sources. Each repair has a
+name; a value that cannot be repaired rejects its question.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+import json
+from collections.abc import Container, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, Strict, model_validator
 
 import mmlongbench.task as mt
-from builders.common.fields import is_unicode, not_unicode
-from mmlongbench.task import (
-    ANSWER_FORMATS,
-    NOT_ANSWERABLE,
-    AnswerFormat,
-    Fault,
-    Row,
-    escape_markers,
-    is_not_answerable,
-    literal_list,
-    number_format,
-)
+from builders.common import is_unicode, not_unicode, refused
 
 PageLabel = Literal["none", "index", "printed"]
-AnswerWords = Literal["whole", "per_element"]
-UnanswerableAnchor = Literal["best_match", "middle"]
-AnswerForm = Literal["short", "long"]
 Context = Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"]
-_OF_CONTEXT = {
-    "scope": ("retrieved", "gold_and_distractors"),
-    "page_order": ("retrieved", "gold_and_distractors"),
-    "top_k": ("retrieved",),
-    "gold_pages": ("retrieved",),
-    "distractors": ("gold_and_distractors",),
+_USED_BY = {
+    "scope": ("context", ("retrieved", "gold_and_distractors")),
+    "page_order": ("context", ("retrieved", "gold_and_distractors")),
+    "top_k": ("context", ("retrieved",)),
+    "gold_pages": ("context", ("retrieved",)),
+    "distractors": ("context", ("gold_and_distractors",)),
+    "joined": ("pages_as", ("joined",)),
+    "joined_pixels": ("pages_as", ("joined",)),
+    "text_fill": ("pages_as", ("text", "image")),
 }
-"""The options that only some kinds of context use, by name."""
-_AS_FOUND = ("retrieved", "as_found")
+"""The options that only some values of another option use: the other option, and these values."""
 
 
 class DocVQAOptions(mt.Options):
@@ -47,7 +36,7 @@ class DocVQAOptions(mt.Options):
     page_label: PageLabel = "none"
     """Whether the line before a page has the page's number. `none`: it has no number, as in the public loader today.
     `index`: the number counts from 0, as in the paper's figure. `printed`: it counts from 1."""
-    answer_form: AnswerForm = "short"
+    answer_form: Literal["short", "long"] = "short"
     """What the prompt asks for. `short`: a phrase or a sentence. `long`: an explanation of at most 200 words, as for
     M-LongDoc; 512 tokens are kept free, questions need no reference answer, and the metric is `judge-committee`."""
     max_answer_words: int | None = Field(default=None, ge=1)
@@ -55,13 +44,13 @@ class DocVQAOptions(mt.Options):
     and its question is rejected. The manifests of the paper's datasets set 5, which is the paper's rule. None: there is
     no limit; answers of more than five words are in the group `answer length: long`, and token F1 does not score
     them."""
-    answer_words: AnswerWords = "per_element"
+    answer_words: Literal["whole", "per_element"] = "per_element"
     """How the words of a list are counted: `per_element` counts only the element with the most words, `whole` all
     elements together. Which of them the paper used is not known; the page of the manifests says what is."""
     span: Literal["document", "window"] = "document"
     """Which pages may be shown if the source gives a window of the document with each question (LongDocURL): those of
     the whole `document`, or those of the `window`."""
-    unanswerable_anchor: UnanswerableAnchor = "best_match"
+    unanswerable_anchor: Literal["best_match", "middle"] = "best_match"
     """The page around which a document is cut if the question has no answer. `best_match`: the page that BM25 ranks
     first for the question, among the pages that may be shown; of equally good pages, the first. If no page shares a
     word with the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise
@@ -114,26 +103,18 @@ class DocVQAOptions(mt.Options):
     many pages as fit as text."""
 
     @model_validator(mode="after")
-    def _labels(self) -> "DocVQAOptions":
+    def _fit_together(self) -> "DocVQAOptions":
+        for name, (other, values) in _USED_BY.items():
+            if name in self.model_fields_set and (value := getattr(self, other)) not in values:
+                raise ValueError(f"{name}: {other} {value} does not use it; it is for {' and '.join(values)}")
         if self.pages_as in ("text", "interleaved") and self.page_label != "none":
             raise ValueError("page_label: pages of text are always labelled; leave it out")
         if self.pages_as == "joined" and (self.page_label != "none" or self.span == "window"):
             raise ValueError("page_label, span: pages that are joined have no labels and no windows; leave them out")
-        for name in ("joined", "joined_pixels"):
-            if name in self.model_fields_set and self.pages_as != "joined":
-                raise ValueError(f"{name}: only pages_as: joined uses it; leave it out")
-        if "text_fill" in self.model_fields_set and self.pages_as in ("interleaved", "joined"):
-            raise ValueError(f"text_fill: pages_as: {self.pages_as} does not use it; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _retrieval(self) -> "DocVQAOptions":
-        for name, contexts in _OF_CONTEXT.items():
-            if name in self.model_fields_set and self.context not in contexts:
-                raise ValueError(f"{name}: context {self.context} does not use it; it is for {' and '.join(contexts)}")
         if self.is_retrieved and self.span == "window":
             raise ValueError(f"span: context {self.context} ranks the pages of whole documents; leave span out")
-        if self.page_order == "rank" and self.is_retrieved and (self.context, self.gold_pages) != _AS_FOUND:
+        is_as_found = self.context == "retrieved" and self.gold_pages == "as_found"
+        if self.page_order == "rank" and self.is_retrieved and not is_as_found:
             raise ValueError(
                 "page_order: rank shows an answer page that was put in behind all others, so its place would tell it; "
                 "use context: retrieved with gold_pages: as_found, or page_order: page"
@@ -155,22 +136,18 @@ MAX_FACET = 100
 """The maximum number of characters of a value by which reports break scores down."""
 
 
-class DocumentQuestion(Row):
+class DocumentQuestion(mt.Row):
     """One question about one document."""
 
     doc: str
-    """The document's id."""
     doc_type: str = ""
     """The type of the document in the source's words; empty if unknown."""
     question_type: str = ""
-    """The type of the question in the source's words, if it has any."""
     question: str
-    """The question."""
     answer: tuple[str, ...]
     """The elements if the format is `List`; one string for any other format, which is empty if the source gives no
     reference answer."""
-    answer_format: AnswerFormat
-    """The format of the answer; `None` if the question is not answerable."""
+    answer_format: mt.AnswerFormat
     pages: tuple[int, ...]
     """The answer pages, from 0, ascending; empty if the question is not answerable."""
     pages_field: str = "evidence_pages"
@@ -195,243 +172,152 @@ class DocumentQuestion(Row):
 def clean(
     id: str,
     doc: str,
-    question: object,
+    question: str,
     answer: object,
-    declared: object,
+    declared: str | None,
     pages: object,
     repairs: tuple[str, ...] = (),
-    **more: object,
-) -> DocumentQuestion | Fault:
-    """Return the row of a question, with an answer, a format and pages that agree; or what is wrong with the question.
+    **more: Any,  # noqa: ANN401  (fields of many types)
+) -> DocumentQuestion:
+    """Return the row of a question, with an answer, a format and pages that agree.
 
     Args:
         id: the released id.
         doc: the document's id.
         question: the text.
         answer: a text or a JSON value.
-        declared: the answer's format, by the name that the source uses for it.
+        declared: the answer's format, by the name that the source uses for it; None: the question asks for an
+            explanation, and the answer is a text, which may be empty.
         pages: the answer pages, from 1: a list of integers, or such a list as text.
         repairs: the repairs that were already made to the row.
         more: further fields of the row, such as `pages_field`.
 
-    """
-    field = str(more.get("pages_field", "evidence_pages"))
-    if not isinstance(question, str) or not question.strip():
-        return Fault(
-            "empty-question",
-            "a question",
-            repr(question)[:80],
-            field="question",
-            todo="write a question, or remove the row",
-        )
-    if answer is None or answer != answer:
-        return Fault(
-            "empty-answer", "an answer", repr(answer), field="answer", todo="write the answer, or Not answerable"
-        )
-    cleaned, found = normalise(answer, str(declared)), page_numbers(pages, field)
-    if isinstance(cleaned, Fault):
-        return cleaned
-    if fault := not_unicode("".join(cleaned.values), "answer"):  # a literal can contain a surrogate as an escape
-        return fault
-    if cleaned.format == "None":
-        mended = cleaned.repairs if found == ((), ()) else (*cleaned.repairs, "pages-of-unanswerable-dropped")
-        found = ((), ())
-    elif isinstance(found, Fault):
-        return found
-    elif not found[0]:
-        return Fault(
-            "no-answer-pages",
-            "at least one page",
-            repr(pages)[:80],
-            field=field,
-            todo="write the pages that hold the answer, or the answer Not answerable",
-        )
-    else:
-        mended = (*cleaned.repairs, *found[1])
-    own = {key: escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
-    fields = {
-        "id": id,
-        "doc": doc,
-        "question": escape_markers(question),
-        "answer": tuple(map(escape_markers, cleaned.values)),
-        "answer_format": cleaned.format,
-        "pages": found[0],
-    }
-    return DocumentQuestion.model_validate({**own, **fields, "repairs": (*mended, *repairs)})
-
-
-def open_question(
-    id: str,
-    doc: str,
-    question: str,
-    answer: object,
-    pages: tuple[tuple[int, ...], tuple[str, ...]] | Fault,
-    **more: object,
-) -> DocumentQuestion | Fault:
-    """Return the row of a question that asks for an explanation; its answer is a text, and may be empty.
-
-    Args:
-        id: the released id.
-        doc: the document's id.
-        question: the text.
-        answer: the reference answer; an empty text if there is none.
-        pages: the result of `page_numbers`.
-        more: further fields of the row, such as `doc_type`.
+    Raises:
+        Rejected: a value cannot be repaired.
 
     """
+    field = more.get("pages_field", "evidence_pages")
     if not question.strip():
-        return Fault("empty-question", "a question", repr(question)[:80], field="question", todo="write a question")
-    if not isinstance(answer, str):
+        todo = "write a question, or remove the row"
+        raise refused("empty-question", "a question", repr(question)[:80], "question", todo)
+    if declared is not None:
+        form, values, mended = normalise(answer, declared)
+    elif isinstance(answer, str):
+        form, values, mended = "String", (answer.strip(),), ()
+    else:
         expected, todo = "a text, which may be empty", "write the answer, or an empty text"
-        return Fault("missing-or-mistyped-field", expected, repr(answer)[:80], field="answer", todo=todo)
-    if fault := not_unicode(answer, "answer"):
-        return fault
-    if isinstance(pages, Fault):
-        return pages
-    numbers, repairs = pages
-    if not numbers:
-        expected, todo = "at least one page", "write the pages that hold the answer"
-        return Fault("no-answer-pages", expected, "none", field="evidence_pages", todo=todo)
-    fields = {
-        "id": id,
-        "doc": doc,
-        "question": escape_markers(question),
-        "answer": (escape_markers(answer.strip()),),
-        "answer_format": "String",
-        "pages": numbers,
-        "repairs": repairs,
+        raise refused("missing-or-mistyped-field", expected, repr(answer)[:80], "answer", todo)
+    if fault := not_unicode("".join(values), "answer"):  # a literal can contain a surrogate as an escape
+        raise mt.Rejected(fault)
+    if form == "None":
+        numbers: tuple[int, ...] = ()
+        is_empty = (mt.literal_list(pages) if isinstance(pages, str) else pages) == []
+        mended += () if is_empty else ("pages-of-unanswerable-dropped",)
+    else:
+        numbers, found = page_numbers(pages, field)
+        mended += found
+        if not numbers:
+            todo = "write the pages that hold the answer, or the answer Not answerable"
+            raise refused("no-answer-pages", "at least one page", repr(pages)[:80], field, todo)
+    escaped: dict[str, Any] = {
+        key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()
     }
-    return DocumentQuestion.model_validate({**more, **fields})
+    return DocumentQuestion(
+        **escaped,
+        id=id,
+        doc=doc,
+        question=mt.escape_markers(question),
+        answer=tuple(map(mt.escape_markers, values)),
+        answer_format=form,
+        pages=numbers,
+        repairs=(*mended, *repairs),
+    )
 
 
-def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str, ...]] | Fault:
-    """Return (page numbers, names of repairs), or a `Fault` if the value is not valid. The page numbers in `value`
-    count from 1; the returned ones count from 0 and are ascending.
+def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return (page numbers, names of repairs). The page numbers in `value` count from 1; the returned ones count from 0
+    and are ascending.
 
     >>> page_numbers("[3, 5]", "pages"), page_numbers(["4"], "pages")
     (((2, 4), ()), ((3,), ('answer-pages-as-text',)))
     """
-    values = literal_list(value) if isinstance(value, str) else value
-    if not isinstance(values, list):
-        return _no_pages(value, field)
+    values = mt.literal_list(value) if isinstance(value, str) else value
+    values = values if isinstance(values, list) else [None]
     texts = [page for page in values if isinstance(page, str) and page.strip().isdecimal() and len(page) < 9]
-    whole = [page for page in values if isinstance(page, int) and not isinstance(page, bool)]
+    whole = [page for page in values if type(page) is int]
     if len(texts) + len(whole) < len(values):
-        return _no_pages(value, field)
+        expected, todo = "a list of integers such as [3, 5]", "write whole numbers, counted from 1"
+        raise refused("answer-pages-not-a-list", expected, repr(value)[:80], field, todo)
     numbers = sorted({*whole, *map(int, texts)})
     if numbers and numbers[0] < 1:
-        return Fault(
-            "answer-page-out-of-range", "pages from 1", f"page {numbers[0]}", field=field, todo="count the pages from 1"
-        )
+        found = f"page {numbers[0]}"
+        raise refused("answer-page-out-of-range", "pages from 1", found, field, "count the pages from 1")
     return tuple(page - 1 for page in numbers), ("answer-pages-as-text",) if texts else ()
 
 
-def _no_pages(value: object, field: str) -> Fault:
-    expected, todo = "a list of integers such as [3, 5]", "write whole numbers, counted from 1"
-    return Fault("answer-pages-not-a-list", expected, repr(value)[:80], field=field, todo=todo)
-
-
-def strings_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, str] | Fault:
-    """Return fields that must hold text, or the fault of the first one that holds no valid text."""
-    strings: dict[str, str] = {}
+def strings_of(raw: Mapping[str, object], *fields: str) -> list[str]:
+    """Return fields that must hold valid text."""
+    strings = []
     for field in fields:
         value = raw.get(field)
         if not isinstance(value, str):
             found = type(value).__name__ if field in raw else "nothing"
-            return Fault("missing-or-mistyped-field", "a string", found, field=field, todo="write a text there")
+            raise refused("missing-or-mistyped-field", "a string", found, field, "write a text there")
         if fault := not_unicode(value, field):
-            return fault
-        strings[field] = value
+            raise mt.Rejected(fault)
+        strings.append(value)
     return strings
 
 
 def texts_in(value: object) -> tuple[str, ...]:
     """Return the elements of a list as texts, without those that cannot be encoded; empty for any other value."""
     texts = map(str, value) if isinstance(value, list) else ()
-    return tuple(escape_markers(text) for text in texts if is_unicode(text))
+    return tuple(mt.escape_markers(text) for text in texts if is_unicode(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer whose format and text agree."""
+def normalise(value: object, declared: str) -> tuple[mt.AnswerFormat, tuple[str, ...], tuple[str, ...]]:
+    """Return an answer's format, its elements (one, if it is no list), and the repairs that make the two agree.
 
-    format: AnswerFormat
-    values: tuple[str, ...]
-    """The elements if the format is `List`; one string for any other format."""
-    repairs: tuple[str, ...] = ()
+    >>> normalise("21%", "Int"), normalise("['red', 'blue']", "Str")
+    (('String', ('21%',), ('integer-to-string',)), ('List', ('red', 'blue'), ('string-to-list',)))
+    >>> normalise(5.0, "Integer"), normalise([1, "x"], "List")
+    (('Integer', ('5',), ()), ('List', ('1', 'x'), ()))
 
+    Raises:
+        Rejected: the value is no text and no other answer of JSON, it is empty, or the format is unknown.
 
-def normalise(value: object, declared: str) -> Answer | Fault:
-    """Return the answer, with a text and a format that agree. Return a `Fault` if the value or the declared format is
-    not valid. The value is a text or any other value of JSON.
-
-    >>> normalise("21%", "Int")
-    Answer(format='String', values=('21%',), repairs=('integer-to-string',))
-    >>> normalise("['red', 'blue']", "Str")
-    Answer(format='List', values=('red', 'blue'), repairs=('string-to-list',))
-    >>> normalise(5.0, "Integer"), normalise([1, "x"], "List").values
-    (Answer(format='Integer', values=('5',), repairs=()), ('1', 'x'))
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float | list) or value != value:
-        return Fault(
-            "missing-or-mistyped-field",
-            "a text, a number or a list",
-            repr(value)[:80],
-            field="answer",
-            todo="write the answer so",
-        )
-    if declared not in ANSWER_FORMATS:
-        expected = f"one of {', '.join(ANSWER_FORMATS)}"
-        return Fault(
-            "unknown-answer-format",
-            expected,
-            repr(declared)[:80],
-            field="answer_format",
-            todo="write one of them, or leave it empty if the table is your own",
-        )
-    kind = ANSWER_FORMATS[declared]
-    if isinstance(value, list):
-        return _listed(value, kind)
+    if value is None or value != value:
+        raise refused("empty-answer", "an answer", repr(value), "answer", "write the answer, or Not answerable")
+    if isinstance(value, bool) or not isinstance(value, str | int | float | list):
+        expected, found = "a text, a number or a list", repr(value)[:80]
+        raise refused("missing-or-mistyped-field", expected, found, "answer", "write the answer so")
+    if declared not in mt.ANSWER_FORMATS:
+        todo = "write one of them, or leave it empty if the table is your own"
+        expected, found = f"one of {', '.join(mt.ANSWER_FORMATS)}", repr(declared)[:80]
+        raise refused("unknown-answer-format", expected, found, "answer_format", todo)
+    kind = mt.ANSWER_FORMATS[declared]
     is_whole = isinstance(value, float) and value.is_integer() and kind == "Integer"
-    return _of_text(str(int(value) if is_whole else value).strip(), kind)
-
-
-def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
-    if is_not_answerable(text):
-        return Answer("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
-    if kind == "None":
-        return Fault(
-            "answer-of-format-none",
-            f"{NOT_ANSWERABLE!r}",
-            repr(text),
-            field="answer",
-            todo="correct the answer or its format",
-        )
-    if not text:
-        return Fault("empty-answer", "an answer", "nothing", field="answer", todo="write the answer, or Not answerable")
-    if kind in ("List", "String") or literal_list(text) is not None:
-        return _list_or_string(text, kind)
-    if kind == "Integer" and number_format(text) != "Integer":
-        return Answer("String", (text,), ("integer-to-string",))
-    if kind == "Float" and number_format(text) == "String":
-        return Answer("String", (text,), ("float-to-string",))
-    return Answer(kind, (text,))
-
-
-def _list_or_string(text: str, kind: AnswerFormat) -> Answer | Fault:
-    """Return a List if the text is written as a list, otherwise a String, whatever format was declared."""
-    values = literal_list(text)
-    if values is None:
-        return Answer("String", (text,), ("list-to-string",) if kind == "List" else ())
-    return _listed(values, kind)
-
-
-def _listed(values: Sequence[object], kind: AnswerFormat) -> Answer | Fault:
-    elements = tuple(str(value).strip() if isinstance(value, str | int | float) else "" for value in values)
-    if not elements or not all(elements):
-        expected = "a list of at least one string or number, none empty"
-        return Fault("list-answer", expected, repr(values)[:120], field="answer", todo="correct the list")
-    return Answer("List", elements, () if kind == "List" else (f"{kind.lower()}-to-list",))
+    text = "" if isinstance(value, list) else str(int(value) if is_whole else value).strip()
+    elements = value if isinstance(value, list) else mt.literal_list(text)
+    form: mt.AnswerFormat = "String"
+    values: tuple[str, ...] = (text,)
+    if mt.is_not_answerable(text):
+        form, values = "None", (mt.NOT_ANSWERABLE,)
+    elif kind == "None" and not isinstance(value, list):
+        todo = "correct the answer or its format"
+        raise refused("answer-of-format-none", repr(mt.NOT_ANSWERABLE), repr(text), "answer", todo)
+    elif elements is not None:
+        form = "List"
+        values = tuple(str(each).strip() if isinstance(each, str | int | float) else "" for each in elements)
+        if not values or not all(values):
+            expected = "a list of at least one string or number, none empty"
+            raise refused("list-answer", expected, repr(elements)[:120], "answer", "correct the list")
+    elif not text:
+        raise refused("empty-answer", "an answer", "nothing", "answer", "write the answer, or Not answerable")
+    elif kind in ("Integer", "Float") and mt.number_format(text) in ("Integer", kind):
+        form = kind
+    return form, values, () if form == kind else (f"{kind.lower()}-to-{form.lower()}",)
 
 
 def format_of(value: object) -> str:
@@ -441,19 +327,37 @@ def format_of(value: object) -> str:
     ['Integer', 'Float', 'String', 'String', 'List', 'None', 'Integer']
     """
     text = str(value).strip()
-    if isinstance(value, list) or literal_list(text) is not None:
+    if isinstance(value, list) or mt.literal_list(text) is not None:
         return "List"
-    if is_not_answerable(text):
-        return "None"
-    return number_format(text)
+    return "None" if mt.is_not_answerable(text) else mt.number_format(text)
 
 
-def count_words(values: Sequence[str], how: AnswerWords) -> int:
-    """Return the number of words (parts between blanks) of an answer. If `how` is `whole`, the words of all elements
-    are counted together. If not, only the element with the most words is counted.
+# --- documents of page images -----------------------------------------------------------------------------------------
 
-    >>> count_words(("New York", "Rome"), "whole"), count_words(("New York", "Rome"), "per_element")
-    (3, 2)
+_LIST = "documents.jsonl"
+
+
+def missing_pages(doc: str, numbers: Container[int], first: int, last: int, file: str, todo: str) -> mt.Fault | None:
+    """Return the fault of a document without an image of each page from the first to the last; None if it has all."""
+    missing = [str(number) for number in islice((n for n in range(first, last + 1) if n not in numbers), 6)]
+    found = f"no {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}"
+    return mt.Fault("missing-pages", f"pages {first} to {last} of {doc}", found, file, todo=todo) if missing else None
+
+
+def write_list(folder: Path, documents: Mapping[str, list[str | None] | mt.Fault]) -> None:
+    """Write which pages of documents `Reader.extract` wrote below a folder: their paths, None for a page that the
+    source lacks; or the fault of the document.
     """
-    counts = [len(value.split()) for value in values]
-    return sum(counts) if how == "whole" else max(counts)
+    pages = {doc: found.fields() if isinstance(found, mt.Fault) else found for doc, found in documents.items()}
+    lines = (json.dumps({"doc": doc, "pages": found}, ensure_ascii=False) for doc, found in pages.items())
+    (folder / _LIST).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def read_list(folder: Path) -> Iterator[tuple[str, list[Path | None] | mt.Fault]]:
+    """Yield what `write_list` wrote; lines that are damaged are left out."""
+    for _, _, line in mt.json_lines(folder / _LIST):
+        doc, pages = (None, None) if isinstance(line, mt.Fault) else (line.get("doc"), line.get("pages"))
+        if isinstance(doc, str) and isinstance(pages, dict):
+            yield doc, mt.Fault(**pages)
+        elif isinstance(doc, str) and isinstance(pages, list):
+            yield doc, [folder / page if page else None for page in pages]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from builders.common.fields import is_unicode
+from builders.common import is_unicode
 from builders.many_shot.splits import ClassifiedImage
 from mmlongbench.task import (
     PICTURE_ENDINGS,

@@ -12,8 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
-from builders.common.fields import is_unicode
-from builders.common.pictures import picture_below
+from builders.common import is_unicode, picture_below
 from builders.many_shot.splits import ClassifiedImage
 from mmlongbench.task import (
     Fault,

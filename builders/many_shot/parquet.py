@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builders.common.splits import SplitFiles, open_parquet
+from builders.common import SplitFiles, open_parquet
 from builders.many_shot.splits import Entry, Split, Splits
 from builders.many_shot.sun397 import scene_name
 from mmlongbench.task import Fault, SourceError, visible_files

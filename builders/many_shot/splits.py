@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from builders.common.fields import is_unicode
+from builders.common import is_unicode
 from mmlongbench.task import Fault, PictureFile, Row, SourceError, file_inside
 
 

@@ -1,146 +1,138 @@
 """Reads the annotation rows of MM-NIAH (Wang et al. 2024, arXiv:2406.07230), each as a question and its own web page.
 
-The field `meta.category` says what a row asks; in a row without this field, the other fields say it. `placed_depth` is
-not read, because a release chooses its own depths (those of the rows count from the start of the context).
+The fields of a row say what it asks; the name of the file is not used. `placed_depth` is not read, because a release
+chooses its own depths (those of the rows count from the start of the context).
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
-from builders.mm_niah.ordinals import pictures_named
+import mmlongbench.task as mt
 from builders.mm_niah.rows import (
-    MARKER,
-    Fields,
+    CARTOONS,
+    MISTYPED,
     HaystackQuestion,
     HiddenNeedle,
-    Span,
     WebPage,
-    are_in_context,
-    counts_of,
-    find_sentences,
     is_made,
-    is_web,
-    names_of,
-    numbers_of,
-    read_fields,
+    pictures_named,
     refuse,
-    sentences_of,
 )
-from mmlongbench.task import Fault, Image, Rejected
 
-Category: TypeAlias = Literal[
-    "find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning"
-]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
+CATEGORIES = ("find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning")
+Span: TypeAlias = tuple[int, int]
+WEB = "obelics"
+"""The name of the folder of pictures from web pages, in the source and in a release."""
+PAGE_BREAK = "</s>"
+"""The break between the pages of some contexts; it is not part of a page's text."""
+MAX_NEEDLE = 10_000
+"""The maximum characters of a needle, which is a sentence."""
+MAX_COUNT = 10**6
+_WHOLE = re.compile(r"[0-9]{1,9}(?:\.0{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
-    """One row: its question, and the context that becomes its own web page."""
+class Fields:
+    """The fields of a row of any category; needles, options and answer are read later, depending on the category."""
 
-    question: HaystackQuestion
+    id: str
     context: str
     """The context without page breaks, with a marker for each picture."""
+    question: str
+    answer: object
+    meta: Mapping[str, Any]
     pictures: tuple[str, ...]
     """The pictures of the context, in order."""
-    sentences: tuple[Span, ...] = ()
-    """The positions of needle sentences in the context."""
+    shown: tuple[str, ...]
+    """The pictures of the question."""
 
 
-def read_annotation(raw: Mapping[str, object] | Fault) -> Annotation | Fault:
-    """Return the question and the page of a row, or what is wrong with the row."""
-    if isinstance(raw, Fault):
-        return raw
-    try:
-        return _read(raw)
-    except Rejected as refused:
-        return refused.fault
+def read_fields(raw: Mapping[str, object]) -> Fields:
+    """Return the fields of a row.
 
+    Raises:
+        Rejected: a field is missing or has another type, or there are not as many pictures as markers.
 
-def own_page(found: Annotation) -> WebPage:
-    """Return the context of a row, without the needles and the pictures that are shown beside the question. It is the
-    first page of the row's haystack.
     """
-    context, asked = found.context, set(asked_by(found))
-    for start, end in sorted(found.sentences, reverse=True):
-        context = f"{context[:start]} {context[end:]}"
-    return _page(context, found.pictures, lambda name: name not in asked)
+    if type(raw.get("id")) is not int:
+        refuse(MISTYPED, "an integer", repr(raw.get("id")), "id")
+    for field in ("context", "question"):
+        if not isinstance(text := raw.get(field), str) or not text.strip():
+            refuse(MISTYPED, "a text", repr(text)[:80], field)
+    context, question, meta = str(raw["context"]), " ".join(str(raw["question"]).split()), raw.get("meta")
+    if not isinstance(meta, dict):
+        refuse(MISTYPED, "an object", type(meta).__name__, "meta")
+    images = _names(raw.get("images_list"), "images_list")
+    of_question = question.count(mt.MARKER)
+    markers = context.count(mt.MARKER) + of_question
+    if markers != len(images):
+        refuse("markers-and-images", f"{markers} pictures, one a marker", str(len(images)), "images_list")
+    # Some of MM-NIAH's own programs put the question's pictures last in `images_list`, others first. So the folder of
+    # cartoons is more reliable than the place, unless pictures of the context are in this folder, too.
+    cartoons = {place for place, name in enumerate(images) if is_made(name, (CARTOONS,))}
+    last = set(range(len(images) - of_question, len(images)))
+    if len(cartoons) > of_question and not last <= cartoons:
+        expected = f"{of_question} of folder abnormal_pic*, or the last ones of them"
+        refuse("pattern-unknown", expected, f"{len(cartoons)} at other places", "images_list")
+    shown = cartoons if len(cartoons) == of_question else last
+    return Fields(
+        f"mm-niah-{raw['id']}",
+        context.replace(PAGE_BREAK, "\n\n"),
+        question,
+        raw.get("answer"),
+        meta,
+        pictures=tuple(name for place, name in enumerate(images) if place not in shown),
+        shown=tuple(images[place] for place in sorted(shown)),
+    )
 
 
-def page_of_skipped(raw: Mapping[str, object]) -> WebPage:
-    """Return the context of a row that the benchmark leaves out, with only those pictures that are from web pages. The
-    result is empty if the fields of the row cannot be read.
+def read_question(fields: Fields) -> HaystackQuestion:
+    """Return the question of a row.
+
+    `meta.category` says what the row asks or, if this is none of `CATEGORIES`, the other fields do.
+
+    Raises:
+        Rejected: the row cannot be read, or the benchmark leaves it out (`Fault.is_expected`).
+
     """
-    try:
-        fields = read_fields(raw)
-    except Rejected:
-        return []
-    return _page(fields.context, fields.pictures, is_web)
-
-
-def _page(context: str, pictures: Sequence[str], is_shown: Callable[[str], bool]) -> WebPage:
-    first, *others = context.split(MARKER)
-    parts: list[str | Image] = [first]
-    for name, text in zip(pictures, others, strict=True):
-        parts += [Image(name), text] if is_shown(name) else [text]
-    return parts
-
-
-def asked_by(found: Annotation) -> tuple[str, ...]:
-    """Return the pictures that a row asks about or shows beside its question."""
-    question = found.question
-    return (*(needle.image for needle in question.needles if needle.image), *question.shown, *question.choices)
-
-
-def asked_by_refused(raw: Mapping[str, object] | Fault) -> list[str]:
-    """Return the pictures that an unreadable row may ask about: its options, and all its pictures that are not from web
-    pages.
-    """
-    if isinstance(raw, Fault):
-        return []
-    meta, images = raw.get("meta"), raw.get("images_list")
-    options = meta.get("choices_image_path") if isinstance(meta, dict) else None
-    options, names = (listed if isinstance(listed, list) else [] for listed in (options, images))
-    named = [name for name in (*options, *names) if isinstance(name, str) and name]
-    return [name for name in named if name in options or not is_web(name)]
-
-
-def _read(raw: Mapping[str, object]) -> Annotation:
-    fields = read_fields(raw)
-    category = _category(fields)
-    if category in ("find-text", "infer-choose"):
-        return _asks_for_text(fields)
+    category = next((name for name in CATEGORIES if name == fields.meta.get("category")), None)
+    category = category or _category_by_fields(fields)
     if category == "count-text":
         return _counts_statements(fields)
-    return _counts_patterns(fields) if category == "count-image" else _asks_for_picture(fields, category)
+    if category == "count-image":
+        return _counts_patterns(fields)
+    if category in ("find-image", "visual-reasoning"):
+        return _asks_for_picture(fields, category)
+    return _asks_for_text(fields)
 
 
-def _category(fields: Fields) -> Category:
-    """Return the category of a row: the category that `meta.category` names or, if this is none of `CATEGORIES`, the
-    category that the other fields suggest.
-    """
-    given = fields.meta.get("category")
-    if known := next((name for name in CATEGORIES if name == given), None):
-        return known
-    if fields.shown and counts_of(fields.answer) is not None:
+def _category_by_fields(fields: Fields) -> str:
+    is_count = counts_of(fields.answer) is not None
+    if fields.shown and is_count:
         return "count-image"
     if fields.meta.get("choices_image_path"):
         is_pasted = any(map(is_made, fields.pictures))
         return "find-image" if is_pasted or not pictures_named(fields.question) else "visual-reasoning"
-    if fields.meta.get("choices") and not are_in_context(fields):
-        return "visual-reasoning"
-    return "count-text" if counts_of(fields.answer) is not None else "find-text"
+    if fields.meta.get("choices"):
+        try:
+            texts = _sentences(fields)
+        except mt.Rejected:
+            return "visual-reasoning"
+        if {*texts} != {text for _, text in find_sentences(fields.context, texts)}:
+            return "visual-reasoning"
+    return "count-text" if is_count else "find-text"
 
 
-def _asks_for_text(fields: Fields) -> Annotation:
+def _asks_for_text(fields: Fields) -> HaystackQuestion:
     """Read retrieval and reasoning over text: needle sentences, and an answer that is a text or one of the options."""
-    texts = sentences_of(fields)
-    found = find_sentences(fields.context, texts)
-    _refuse_absent(texts, found)
-    options = names_of(fields.meta.get("choices") or [], "meta.choices")
+    texts = _sentences(fields)
+    _positions(fields, texts)
+    options = _names(fields.meta.get("choices") or [], "meta.choices")
     if fields.meta.get("choices_image_path"):
         todo = "the public format shows picture options with needles that are pictures, nowhere else"
         refuse("picture-options", "options that are texts", "pictures", "meta.choices_image_path", todo)
@@ -149,149 +141,228 @@ def _asks_for_text(fields: Fields) -> Annotation:
     if type(answer) is int and 0 <= answer < len(options):
         answer = options[answer]
     if isinstance(answer, bool) or not isinstance(answer, str | int) or not str(answer).strip():
-        refuse("missing-or-mistyped-field", "a text, or the index of an option", repr(answer)[:80], "answer")
-    needles = tuple(HiddenNeedle(id=f"needle-{n}", text=text) for n, text in enumerate(texts))
-    row = _row(fields, needles, question=question, answers=(str(answer),))
-    return Annotation(row, fields.context, fields.pictures, tuple(span for spans in found.values() for span in spans))
+        refuse(MISTYPED, "a text, or the index of an option", repr(answer)[:80], "answer")
+    return _question(fields, "text", texts, question=question, answers=(str(answer),))
 
 
-def _counts_statements(fields: Fields) -> Annotation:
+def _counts_statements(fields: Fields) -> HaystackQuestion:
     """Read counting over text: each needle is a statement with a number, so equal numbers make equal statements."""
-    texts, counts = sentences_of(fields), numbers_of(fields.answer)
-    found = find_sentences(fields.context, texts)
-    _refuse_absent(texts, found)
-    stated = sum(map(len, found.values()))
-    if not len(texts) == len(counts) == stated:
+    texts, counts = _sentences(fields), _counts(fields)
+    in_order = [text for _, text in _positions(fields, texts)]
+    if not len(texts) == len(counts) == len(in_order):
         expected = f"{len(counts)} statements in meta.needles and in the context, one for each number"
-        refuse("counts-and-needles", expected, f"{len(texts)} and {stated}", "answer")
-    starts = {text: iter(sorted(spans)) for text, spans in found.items()}
-    placed = sorted((next(starts[text]), text) for text in texts)
-    in_order = [text for _, text in placed]
-    pairs = _paired(in_order, texts, counts)
-    needles = tuple(HiddenNeedle(id=f"needle-{n}", text=text) for n, (text, _) in enumerate(pairs))
-    row = _row(fields, needles, counts=tuple(count for _, count in pairs))
-    return Annotation(row, fields.context, fields.pictures, tuple(span for span, _ in placed))
+        refuse("counts-and-needles", expected, f"{len(texts)} and {len(in_order)}", "answer")
+    # Usually the numbers of the answer are in the order of the document. If the statements say other numbers, the order
+    # of `meta.needles` is tried.
+    pairs = list(zip(in_order, counts, strict=True))
+    if any(re.search(r"\d", text) for text in in_order) and not _are_said(pairs):
+        pairs = sorted(zip(texts, counts, strict=True), key=lambda pair: in_order.index(pair[0]))
+        if not _are_said(pairs):
+            refuse("counts-and-needles", "the numbers that the statements give", repr(list(counts))[:80], "answer")
+    return _question(fields, "text", (text for text, _ in pairs), counts=tuple(count for _, count in pairs))
 
 
-def _paired(in_order: Sequence[str], listed: Sequence[str], counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return each statement with its number, in the order of the document.
-
-    Usually the numbers of the answer are in the order of the document. If this order contradicts the numbers in the
-    statements, the order of `meta.needles` is tried. If both orders contradict the statements, the row is refused.
-    """
-    by_document, as_listed = (list(zip(texts, counts, strict=True)) for texts in (in_order, listed))
-    if _states(by_document) or not any(re.search(r"\d", text) for text in in_order):
-        return by_document
-    if _states(as_listed):
-        return sorted(as_listed, key=lambda pair: in_order.index(pair[0]))
-    refuse("counts-and-needles", "the numbers that the statements give", repr(list(counts))[:80], "answer")
-
-
-def _states(pairs: Sequence[tuple[str, int]]) -> bool:
+def _are_said(pairs: Iterable[tuple[str, int]]) -> bool:
     """Return whether each number occurs in its statement."""
     return all(count in map(int, re.findall(r"\d{1,9}", text)) for text, count in pairs)
 
 
-def _counts_patterns(fields: Fields) -> Annotation:
+def _counts_patterns(fields: Fields) -> HaystackQuestion:
     """Read counting over pictures: the answer has one number for each picture of the document; the needles are the
     pictures whose number is above 0.
     """
-    counts = numbers_of(fields.answer)
+    counts = _counts(fields)
     if len(counts) != len(fields.pictures):
         expected = f"{len(fields.pictures)} numbers, one for each picture of the context"
         refuse("counts-and-pictures", expected, str(len(counts)), "answer")
     pairs = [(name, count) for name, count in zip(fields.pictures, counts, strict=True) if count]
     if not pairs:
         refuse("no-needles", "a number above 0", "zeros", "answer")
-    needles = tuple(HiddenNeedle(id=f"needle-{n}", image=name) for n, (name, _) in enumerate(pairs))
-    row = _row(fields, needles, counts=tuple(count for _, count in pairs), shown=fields.shown)
-    return Annotation(row, fields.context, fields.pictures)
+    return _question(fields, "image", (name for name, _ in pairs), counts=tuple(count for _, count in pairs))
 
 
-def _asks_for_picture(fields: Fields, category: Category) -> Annotation:
-    """Read retrieval and reasoning over pictures: one needle, and options that are pictures."""
-    _refuse_options(fields, category)
-    choices = names_of(fields.meta.get("choices_image_path") or [], "meta.choices_image_path")
-    if type(fields.answer) is not int:
-        refuse("missing-or-mistyped-field", "an index of the choices", repr(fields.answer)[:80], "answer")
-    at = _pasted(fields) if category == "find-image" else _jigsaw(fields)
-    named = pictures_named(fields.question)
-    is_stale = len(named) == 1 and named[0].place != at + 1
-    needle = HiddenNeedle(id="needle-0", image=fields.pictures[at])
-    options = {"choices": tuple(choices), "right": fields.answer, "shown": fields.shown}
-    row = _row(fields, (needle,), **options, is_ordinal_stale=is_stale)
-    return Annotation(row, fields.context, fields.pictures)
+def _asks_for_picture(fields: Fields, category: str) -> HaystackQuestion:
+    """Read retrieval and reasoning over pictures: one needle, and options that are pictures.
 
-
-def _refuse_options(fields: Fields, category: Category) -> None:
-    """Refuse options that are texts, and Multi-view rows, which the benchmark leaves out."""
+    Options that are texts are refused, and so are Multi-view rows, which the benchmark leaves out. Only these ask about
+    two pictures of their context.
+    """
     has_texts, has_pictures = (bool(fields.meta.get(key)) for key in ("choices", "choices_image_path"))
+    named, listed = pictures_named(fields.question), fields.meta.get("needles")
+    names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+    files = {PurePosixPath(name).name for name in names}
+    needles = [place for place, name in enumerate(fields.pictures) if name in names]
+    needles = needles or [place for place, name in enumerate(fields.pictures) if PurePosixPath(name).name in files]
     if has_texts and has_pictures:
         refuse("two-kinds-of-options", "options that are texts or pictures", "both", "meta.choices")
-    if category == "visual-reasoning" and (has_texts or (not has_pictures and _has_frames(fields))):
+    has_frames = 2 in (len(needles), len(named))
+    if category == "visual-reasoning" and (has_texts or (not has_pictures and has_frames)):
         found = f"two frames whose options are {'texts' if has_texts else 'missing'}"
         todo = "nothing is to be done: the benchmark leaves Multi-view rows out and keeps Jigsaw rows"
         expected = "a needle whose options are pictures"
-        raise Rejected(Fault("multi-view", expected, found, field="meta.choices", todo=todo, is_expected=True))
+        raise mt.Rejected(mt.Fault("multi-view", expected, found, field="meta.choices", todo=todo, is_expected=True))
     if has_texts:
         refuse("text-options", "picture choices", "options that are texts", "meta.choices")
+    choices = _names(fields.meta.get("choices_image_path") or [], "meta.choices_image_path")
+    if type(fields.answer) is not int:
+        refuse(MISTYPED, "an index of the choices", repr(fields.answer)[:80], "answer")
+    expected = "one picture that meta.needles names"
+    if category == "find-image":
+        # `meta.needles` names the file of the cartoon that was pasted, which is not a picture of the document.
+        needles = [place for place, name in enumerate(fields.pictures) if is_made(name)]
+        expected = "one picture with a pasted cartoon, in a folder *paste* or abnormal_pic*"
+    needles = needles or [place for place, name in enumerate(fields.pictures) if not is_web(name)]
+    if len(needles) != 1:
+        refuse("needle-unknown", f"{expected}, or one outside obelics/", str(len(needles)), "images_list")
+    return _question(
+        fields,
+        "image",
+        [fields.pictures[needles[0]]],
+        choices=tuple(choices),
+        right=fields.answer,
+        is_ordinal_stale=len(named) == 1 and named[0].place != needles[0] + 1,
+    )
 
 
-def _has_frames(fields: Fields) -> bool:
-    """Return whether a row asks about two pictures of its context, as only Multi-view rows do."""
-    return len(_listed_pictures(fields)) == 2 or len(pictures_named(fields.question)) == 2
-
-
-def _pasted(fields: Fields) -> int:
-    """Return the place of the page picture with a pasted cartoon: the one in a folder of such pictures or, if there is
-    none, the one outside the folder of pictures from web pages.
-
-    `meta.needles` is not used, because it names the file of the cartoon, which is not a picture of the document.
-    """
-    made = [at for at, name in enumerate(fields.pictures) if is_made(name)]
-    return _only(made or _outside(fields), "one picture with a pasted cartoon, in a folder *paste* or abnormal_pic*")
-
-
-def _jigsaw(fields: Fields) -> int:
-    """Return the place of the picture with a missing corner: the one that `meta.needles` names or, if it names none,
-    the one outside the folder of pictures from web pages.
-    """
-    return _only(_listed_pictures(fields) or _outside(fields), "one picture that meta.needles names")
-
-
-def _listed_pictures(fields: Fields) -> list[int]:
-    """Return the places of the pictures whose paths `meta.needles` has. If it has no such path, return the places of
-    the pictures whose file names it has.
-    """
-    listed = fields.meta.get("needles")
-    needles = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
-    bases = {PurePosixPath(name).name for name in needles}
-    found = [at for at, name in enumerate(fields.pictures) if name in needles]
-    return found or [at for at, name in enumerate(fields.pictures) if PurePosixPath(name).name in bases]
-
-
-def _outside(fields: Fields) -> list[int]:
-    return [at for at, name in enumerate(fields.pictures) if not is_web(name)]
-
-
-def _only(found: Sequence[int], expected: str) -> int:
-    if len(found) != 1:
-        refuse("needle-unknown", f"{expected}, or one outside obelics/", str(len(found)), "images_list")
-    return found[0]
-
-
-def _refuse_absent(texts: Sequence[str], found: Mapping[str, Sequence[Span]]) -> None:
-    """Refuse a needle that occurs in the context less often than in the list of needles."""
-    for text in texts:
-        if len(found[text]) < texts.count(text):
-            expected = f"{texts.count(text)} × {text!r:.80} in the context"
-            refuse("needle-unknown", expected, str(len(found[text])), "meta.needles")
-
-
-def _row(fields: Fields, needles: tuple[HiddenNeedle, ...], **others: Any) -> HaystackQuestion:  # noqa: ANN401
-    listed = fields.meta.get("needles")
-    is_mended = needles[0].text and isinstance(listed, list) and any("\n" in str(each).strip() for each in listed)
+def _question(fields: Fields, kind: str, needles: Iterable[str], **others: Any) -> HaystackQuestion:  # noqa: ANN401
+    hidden = tuple(HiddenNeedle.model_validate({"id": f"needle-{n}", kind: each}) for n, each in enumerate(needles))
+    is_mended = kind == "text" and any("\n" in needle.strip() for needle in fields.meta["needles"])
     repairs = ("needle-on-several-lines",) if is_mended else ()
+    pages = (f"row-{fields.id.removeprefix('mm-niah-')}",)
     about: dict[str, Any] = {"question": fields.question, "shown": fields.shown, **others}
-    page = f"row-{fields.id.removeprefix('mm-niah-')}"
-    return HaystackQuestion(id=fields.id, pages=(page,), needles=needles, repairs=repairs, **about)
+    return HaystackQuestion(id=fields.id, pages=pages, needles=hidden, repairs=repairs, **about)
+
+
+def _sentences(fields: Fields) -> list[str]:
+    """Return the needles of a text row with normalised white space; refuse anything but a list of sentences."""
+    needles = fields.meta.get("needles")
+    if not isinstance(needles, list) or not needles:
+        refuse("no-needles", "a list of needles", repr(needles)[:80], "meta.needles")
+    if not all(isinstance(needle, str) and needle.strip() for needle in needles):
+        refuse(MISTYPED, "a list of sentences", repr(needles)[:80], "meta.needles")
+    if (longest := max(map(len, needles))) > MAX_NEEDLE:
+        refuse("needle-too-long", f"at most {MAX_NEEDLE} characters", str(longest), "meta.needles")
+    if broken := next((needle for needle in needles if mt.MARKER in needle), ""):
+        # Its page would have a picture without a marker.
+        refuse("needle-with-marker", f"a sentence without {mt.MARKER}", repr(broken)[:80], "meta.needles")
+    return [" ".join(needle.split()) for needle in needles]
+
+
+def _positions(fields: Fields, texts: Sequence[str]) -> list[tuple[Span, str]]:
+    """Return what `find_sentences` finds; refuse a needle that occurs in the context less often than in the list of
+    needles.
+    """
+    found = find_sentences(fields.context, texts)
+    counts = Counter(text for _, text in found)
+    for text in texts:
+        if counts[text] < texts.count(text):
+            expected = f"{texts.count(text)} × {text!r:.80} in the context"
+            refuse("needle-unknown", expected, str(counts[text]), "meta.needles")
+    return found
+
+
+def find_sentences(context: str, texts: Sequence[str]) -> list[tuple[Span, str]]:
+    """Return (position, text) of each text in a context, in the order of the context, with any white space between
+    words. A text that is part of a longer text is not found inside the longer one.
+
+    >>> find_sentences("It is 4. So it is 4. It is 4.", ["So it is 4.", "it is 4.", "It is 4."])
+    [((0, 8), 'It is 4.'), ((9, 20), 'So it is 4.'), ((21, 29), 'It is 4.')]
+    """
+    found: list[tuple[Span, str]] = []
+    for text in sorted(dict.fromkeys(texts), key=len, reverse=True):
+        pattern = re.compile(r"\s+".join(map(re.escape, text.split())))
+        spans = [each.span() for each in pattern.finditer(context)]
+        found += [
+            (span, text) for span in spans if not any(span[0] < end and start < span[1] for (start, end), _ in found)
+        ]
+    return sorted(found)
+
+
+def _counts(fields: Fields) -> tuple[int, ...]:
+    if (counts := counts_of(fields.answer)) is None:
+        expected = "a list of whole numbers, or a text that spells one"
+        refuse(MISTYPED, expected, repr(fields.answer)[:80], "answer")
+    return counts
+
+
+def counts_of(answer: object) -> tuple[int, ...] | None:
+    """Return the numbers of a counting answer, given as a list or as JSON text; None for anything else. A number is
+    whole, from 0 to `MAX_COUNT`, and may be written as text or as `2.0`.
+
+    >>> counts_of("[1, 2.0]"), counts_of(["1", "2"]), counts_of("[1.5]")
+    ((1, 2), (1, 2), None)
+    """
+    if isinstance(answer, str):
+        try:
+            answer = json.loads(answer)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(answer, list) or not answer:
+        return None
+    counts = []
+    for value in answer:
+        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+            value = float(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not 0 <= value <= MAX_COUNT:
+            return None
+        counts.append(value)
+    return tuple(counts)
+
+
+def _names(value: object, field: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        refuse(MISTYPED, "a list of names", repr(value)[:80], field)
+    return value
+
+
+def is_web(name: str) -> bool:
+    return WEB in PurePosixPath(name).parts[:-1]
+
+
+def _asked(question: HaystackQuestion) -> list[str]:
+    return [*(each.image for each in question.needles if each.image), *question.shown, *question.choices]
+
+
+def pictures_asked(raw: Mapping[str, object]) -> list[str]:
+    """Return the pictures that a row asks about or shows beside its question. If the row cannot be read, these may be
+    its options, and all its pictures that are not from web pages.
+    """
+    try:
+        return _asked(read_question(read_fields(raw)))
+    except mt.Rejected:
+        meta, images = raw.get("meta"), raw.get("images_list")
+        options = meta.get("choices_image_path") if isinstance(meta, dict) else None
+        options, names = (listed if isinstance(listed, list) else [] for listed in (options, images))
+        named = [name for name in (*options, *names) if isinstance(name, str) and name]
+        return [name for name in named if name in options or not is_web(name)]
+
+
+def own_page(raw: Mapping[str, object]) -> WebPage:
+    """Return the context of a row, without the needles and the pictures that are shown beside the question. It is the
+    first page of the row's haystack.
+
+    The context of a row that the benchmark leaves out has only the pictures that are from web pages. The result is
+    empty if the row cannot be read.
+    """
+    needles: list[tuple[Span, str]] = []
+    try:
+        fields = read_fields(raw)
+        question = read_question(fields)
+    except mt.Rejected as refused:
+        if not refused.fault.is_expected:
+            return []
+        hidden = {name for name in fields.pictures if not is_web(name)}
+    else:
+        hidden = set(_asked(question))
+        if question.needles[0].text:
+            needles = _positions(fields, _sentences(fields))
+    context = fields.context
+    for (start, end), _ in reversed(needles):
+        context = f"{context[:start]} {context[end:]}"
+    first, *others = context.split(mt.MARKER)
+    parts: list[str | mt.Image] = [first]
+    for name, text in zip(fields.pictures, others, strict=True):
+        parts += [text] if name in hidden else [mt.Image(name), text]
+    return parts

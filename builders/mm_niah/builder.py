@@ -2,214 +2,97 @@
 
 A text needle is a sentence between two sentences of a passage; an image needle is a separate picture. A single needle
 is put at six depths, several needles in three permutations. A counting question has an answer for each permutation,
-because the order of its needles differs. An ordinal in a
-question ("the second picture") is right for the place of the needle.
+because the order of its needles differs. An ordinal in a question ("the second picture") is right for the place of the
+needle.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import mmlongbench.task as mt
-from builders.mm_niah.haystack import FillerCheck, Haystack, Mode
-from builders.mm_niah.ordinals import (
+from builders.mm_niah.rows import (
     MAX_PLACE,
+    HaystackQuestion,
     NamedPicture,
     all_ordinals,
+    check_row,
+    is_made,
     pictures_named,
+    refuse,
     renamed,
     without_ordinal,
 )
-from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle, check_pictures, check_row, is_made
 
-Ordinal = Literal["rewrite", "neutral", "source"]
-
-
-def needle_place(question: str, named: NamedPicture, needle: str, choices: tuple[str, ...]) -> mt.Wording:
-    """Return the wording of a question that names the needle, by the id of its unit, by an ordinal: its place among all
-    pictures of the context.
-    """
-
-    def choose(units: Sequence[mt.Unit]) -> int:
-        pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
-        if (place := pictures.index(needle)) >= MAX_PLACE:
-            todo = "build a shorter length, or set options.ordinal to neutral"
-            bound = f"a needle among the first {MAX_PLACE:,} pictures"
-            raise mt.Rejected(mt.Fault("more-pictures-than-ordinals", bound, f"place {place + 1:,}", todo=todo))
-        return place
-
-    return mt.Wording(
-        all_ordinals(), choose, lambda text: ask(renamed(question, named, text), choices, has_choices=True)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The question of a draft, and the ordinals that the question has in the source."""
-
-    text: str
-    wording: mt.Wording | None = None
-    named: tuple[NamedPicture, ...] = ()
-    """The ordinals in the source's question."""
-
-
-def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> Asked:
-    """Return the question of a row. An ordinal is looked for only if the question has picture options.
-
-    Raises:
-        Rejected: the ordinal must be replaced or left out, but the question has several ordinals or needles; or the
-            ordinal must be left out, but no other words describe the needle.
-
-    """
-    named = pictures_named(row.question) if row.choices else ()
-    if not named or ordinal == "source":
-        return Asked(row.question, named=named)
-    if len(named) > 1 or len(row.needles) > 1:
-        expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
-        todo = "set options.ordinal to source to keep the question as it is"
-        raise mt.Rejected(mt.Fault("several-ordinals", expected, found, field="question", todo=todo))
-    if ordinal == "rewrite":
-        wording = needle_place(row.question, named[0], row.needles[0].id, choices)
-        return Asked(renamed(row.question, named[0], all_ordinals()[0]), wording, named)
-    text = without_ordinal(row.question, named[0])
-    if text is None:
-        expected = "words that describe the image, such as `whose corner is missing`"
-        todo = "set options.ordinal to rewrite"
-        raise mt.Rejected(mt.Fault("ordinal-without-description", expected, "none", field="question", todo=todo))
-    return Asked(text, named=named)
-
-
-def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
-    """Return a question with its pictures. With `has_choices`, the pictures follow the question as lettered choices.
-    Without it, they replace the markers in the question.
-    """
-    shown = iter(paths)
-    if has_choices:
-        options = [part for n, path in enumerate(shown) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]
-        return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
-    return ("\n\nQuestion: ", *_with_pictures(question, shown), "\nAnswer:")
-
-
-def _with_pictures(question: str, shown: Iterator[str]) -> Iterator[mt.Part]:
-    first, *others = question.split(MARKER)
-    yield first
-    for text in others:
-        yield mt.Image(next(shown))
-        yield text
-
-
-FOLDER = "mm-niah/"
-"""The folder in which the pictures are released."""
-_UNKNOWN_NEEDLE = "that cannot be compared: the record does not say which picture is the needle"
-
-
-def ordinal_remarks(record: mt.Record, *, is_promised: bool) -> Iterator[mt.Remark]:
-    """Yield a remark that says whether the ordinals of a question name its needles; nothing for a question without an
-    ordinal.
-    """
-    named = pictures_named(record["question"]) if record.get("choices_image") else ()
-    if named:
-        needles = _needle_places(record)
-        is_right = sorted({each.place for each in named}) == needles
-        fault = "" if is_right else "naming another picture than the needle" if needles else _UNKNOWN_NEEDLE
-        yield mt.Remark("questions with an ordinal", fault, is_promised=is_promised)
-
-
-def filler_remarks(record: mt.Record, *, has_picture_needles: bool) -> Iterator[mt.Remark]:
-    """Yield a remark that says whether a picture that the benchmark made, or a picture of the question, is a filler of
-    the context.
-
-    Only names are compared; the bytes of pictures are compared when a release is built.
-    """
-    needles, images = _needle_places(record), record.get("image_list") or []
-    fillers = [path for place, path in enumerate(images, 1) if place not in needles]
-    if not fillers:
-        return
-    beside = {*(record.get("choices_image") or ()), *(record.get("needle_image_list") or ())}
-    fault = ""
-    if has_picture_needles and not needles:
-        fault = _UNKNOWN_NEEDLE
-    elif any(is_made(path) for path in fillers):
-        fault = "filled with a picture that was made for a question"
-    elif not beside.isdisjoint(fillers):
-        fault = "filled with a picture that is shown beside the question"
-    yield mt.Remark("contexts with other pictures than needles", fault, is_promised=True)
-
-
-def _needle_places(record: mt.Record) -> list[int]:
-    """Return the places of the needles among the pictures, from 1. Needles are the pictures whose `has_ans` is true or,
-    if there are none, the pictures whose paths are in `positive_ctxs`.
-    """
-    pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == MARKER]
-    if flagged := [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]:
-        return flagged
-    needles = {f"{FOLDER}{positive['image']}" for positive in record.get("positive_ctxs") or () if "image" in positive}
-    return [place for place, path in enumerate(record["image_list"], 1) if path in needles]
-
-
-RECORD_FIELDS: Mapping[str, str] = {
-    "id": "The id of the question, the same at every length and placement.",
-    "question": (
-        "The question as it is asked; when counting over pictures, it has one `<image>` for each picture "
-        "of needle_image_list."
-    ),
-    "question_source": "The question of the source; only if it names pictures by ordinals, such as `the second image`.",
-    "ordinal": (
-        "The place, from 1, that the question names, or null if the ordinal is left out; only with question_source."
-    ),
-    "ordinal_source": (
-        "The place, from 1, that the question of the source names; a list if it names several; only with "
-        "question_source."
-    ),
-    "answer": (
-        "A text; the index of the right choice in choices_image; or counts: one for each needle of text in "
-        "the order of the prompt, or one for each picture of the context."
-    ),
-    "answer_total": "The sum of the counts of the needles; only when counting over pictures.",
-    "answer_needles": "The counts of the needles alone, in the order of the prompt; only when counting over pictures.",
-    "ctxs": (
-        "The units of the context in the order of the prompt: text (`<image>` for a picture), type (text "
-        "or image), len (tokens of its text), and has_answer or has_ans (whether it is or contains a "
-        "needle)."
-    ),
-    "positive_ctxs": (
-        "The needles in the order of the prompt, with the keys of ctxs; a picture also has image (its path "
-        "below `mmlb_image/mm-niah/`) and nid (the needle's id)."
-    ),
-    "category": "The category in the public files, such as find-text or count-image.",
-    "image_list": "The paths of the pictures of the context below `mmlb_image/`, in the order of the prompt.",
-    "choices_image": (
-        "The paths of the pictures to choose from, in the order of the letters; only with needles that are "
-        "pictures, except when counting."
-    ),
-    "needle_image_list": (
-        "The path of the right choice or, when counting, the paths of the pictures beside the question; "
-        "only with needles that are pictures."
-    ),
-}
-
+Task: TypeAlias = Literal["retrieval", "counting", "reasoning"]
+Needle: TypeAlias = Literal["text", "image"]
+Mode: TypeAlias = Literal["sentences", "words"]
+Ordinal: TypeAlias = Literal["rewrite", "neutral", "source"]
+Fields: TypeAlias = dict[str, object]
 
 INSTRUCTION = (
     "You are given interleaved text and images. Please answer the question{letter} based on the given text and images. "
     "Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
 LETTER = " with the option's letter (A, B, etc.)"
-_AT_DEPTHS = mt.Placements(mt.Depth, mt.DEPTHS)
-_PERMUTED = mt.Placements(mt.Permutation, (0, 1, 2))
-_FILES = mt.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl")
-Task = Literal["retrieval", "counting", "reasoning"]
-Kind = Literal["text", "image"]
-CATEGORIES: dict[tuple[Task, Kind], str] = {
-    ("retrieval", "text"): "find-text",
-    ("retrieval", "image"): "find-image",
-    ("counting", "text"): "count-text",
-    ("counting", "image"): "count-image",
-    ("reasoning", "text"): "infer-choose",
-    ("reasoning", "image"): "visual-reasoning",
-}
-"""The category in the public files, by task and kind of needle."""
+FOLDER = "mm-niah/"
+"""The folder in which the pictures are released."""
 STALE_SOURCE = "ordinal of another picture in the source"
 """The phrase under which the lock counts questions whose ordinal is wrong even in the source's own document."""
+_UNKNOWN_NEEDLE = "that cannot be compared: the record does not say which picture is the needle"
+
+
+# --- the six datasets -------------------------------------------------------------------------------------------------
+# An answer takes the data of the question and the ids of the needles and of all pictures, in reading order. It returns
+# the fields of the answer, and those of the pictures beside the question, under the names that public readers use.
+
+
+def _text(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
+    return {"answer": data["row"].answers[0]}, {}
+
+
+def _choice(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
+    paths, right = data["paths"], data["right"]
+    return {"answer": right}, {"choices_image": paths, "needle_image_list": [paths[right]]}
+
+
+def _counts(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
+    return {"answer": [data["counts"][id] for id in needles]}, {}
+
+
+def _picture_counts(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
+    """Like in MM-NIAH, the answer has one number for each picture of the context, including zeros."""
+    counts = data["counts"]
+    of_needles = [counts[id] for id in needles]
+    answer = [counts.get(id, 0) for id in pictures]
+    answers = {"answer": answer, "answer_total": sum(of_needles), "answer_needles": of_needles}
+    return answers, {"needle_image_list": data["paths"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What one of the six datasets asks for."""
+
+    category: str
+    """The category in the public files."""
+    metric: str
+    placements: mt.Placements
+    answer: Callable[[Mapping[str, Any], Sequence[str], Sequence[str]], tuple[Fields, Fields]]
+
+
+_AT_DEPTHS = mt.Placements(mt.Depth, mt.DEPTHS)
+_PERMUTED = mt.Placements(mt.Permutation, (0, 1, 2))
+KINDS: Mapping[tuple[Task, Needle], Kind] = {
+    ("retrieval", "text"): Kind("find-text", "sub_em", _AT_DEPTHS, _text),
+    ("retrieval", "image"): Kind("find-image", "mc_acc", _AT_DEPTHS, _choice),
+    ("counting", "text"): Kind("count-text", "soft_acc", _PERMUTED, _counts),
+    ("counting", "image"): Kind("count-image", "soft_acc", _PERMUTED, _picture_counts),
+    ("reasoning", "text"): Kind("infer-choose", "sub_em", _PERMUTED, _text),
+    ("reasoning", "image"): Kind("visual-reasoning", "mc_acc", _AT_DEPTHS, _choice),
+}
 
 
 class MMNIAHOptions(mt.Options):
@@ -218,7 +101,7 @@ class MMNIAHOptions(mt.Options):
     task: Task = "retrieval"
     """What a question asks for. `retrieval`: one needle. `counting`: a number for each needle. `reasoning`: what
     follows from the needles."""
-    needle: Kind = "text"
+    needle: Needle = "text"
     """Whether needles are sentences (`text`) or pictures (`image`)."""
     mode: Mode = "sentences"
     """How texts are cut into passages. `sentences`: each passage has whole sentences, and fewer than 100 words
@@ -232,6 +115,32 @@ class MMNIAHOptions(mt.Options):
     of the source stays."""
 
 
+RECORD_FIELDS: Mapping[str, str] = {
+    "id": "The id of the question, the same at every length and placement.",
+    "question": "The question as it is asked; when counting over pictures, it has one `<image>` for each picture of "
+    "needle_image_list.",
+    "question_source": "The question of the source; only if it names pictures by ordinals, such as `the second image`.",
+    "ordinal": "The place, from 1, that the question names, or null if the ordinal is left out; only with "
+    "question_source.",
+    "ordinal_source": "The place, from 1, that the question of the source names; a list if it names several; only "
+    "with question_source.",
+    "answer": "A text; the index of the right choice in choices_image; or counts: one for each needle of text in the "
+    "order of the prompt, or one for each picture of the context.",
+    "answer_total": "The sum of the counts of the needles; only when counting over pictures.",
+    "answer_needles": "The counts of the needles alone, in the order of the prompt; only when counting over pictures.",
+    "ctxs": "The units of the context in the order of the prompt: text (`<image>` for a picture), type (text or "
+    "image), len (tokens of its text), and has_answer or has_ans (whether it is or contains a needle).",
+    "positive_ctxs": "The needles in the order of the prompt, with the keys of ctxs; a picture also has image (its "
+    "path below `mmlb_image/mm-niah/`) and nid (the needle's id).",
+    "category": "The category in the public files, such as find-text or count-image.",
+    "image_list": "The paths of the pictures of the context below `mmlb_image/`, in the order of the prompt.",
+    "choices_image": "The paths of the pictures to choose from, in the order of the letters; only with needles that "
+    "are pictures, except when counting.",
+    "needle_image_list": "The path of the right choice or, when counting, the paths of the pictures beside the "
+    "question; only with needles that are pictures.",
+}
+
+
 class MMNIAH(mt.Builder[HaystackQuestion]):
     """Needles among interleaved text and images."""
 
@@ -242,94 +151,122 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
     record_fields: ClassVar[Mapping[str, str]] = RECORD_FIELDS
 
     @property
+    def kind(self) -> Kind:
+        return KINDS[self.options.task, self.options.needle]
+
+    @property
     def spec(self) -> mt.TaskSpec:
-        """Return the declarations. The tasks of counting and of reasoning over text have several needles, which are
-        permuted. The metric depends on the task: `soft_acc` for counts, `mc_acc` for choices between pictures, `sub_em`
-        for short texts.
-        """
-        task, is_text = self.options.task, self.options.needle == "text"
-        is_several = task == "counting" or (task == "reasoning" and is_text)
-        metric = "soft_acc" if task == "counting" else "sub_em" if is_text else "mc_acc"
-        balance = "answer" if metric == "mc_acc" else ""
+        is_count = self.options.task == "counting"
         return mt.TaskSpec(
-            _FILES,
-            metric,
-            further_metrics=("mm-niah-count",) if task == "counting" else (),
+            mt.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl"),
+            self.kind.metric,
+            further_metrics=("mm-niah-count",) if is_count else (),
             category="NIAH",
-            counted_with=f"MM-NIAH {task}",
-            placements=_PERMUTED if is_several else _AT_DEPTHS,
-            balance=balance,
+            counted_with=f"MM-NIAH {self.options.task}",
+            placements=self.kind.placements,
+            balance="answer" if self.kind.metric == "mc_acc" else "",
             longest_side=1024,
-            is_answer_of_context=task == "counting",
+            is_answer_of_context=is_count,
         )
 
     def draft(self, row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft with the needles and the haystack. The haystack has the question's own pages first, then
-        others.
-        """
         check_row(row, self.options.task, self.options.needle)
-        names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
+        names, right = row.shown, -1
+        if row.choices:
+            others = draws.order("choices", (name for name in row.choices if name != row.choices[row.right]))
+            right = draws.integer("right choice", 0, len(others))
+            names = (*others[:right], row.choices[row.right], *others[right:])
         beside = [sources.images[name] for name in names]
-        carriers = {needle.id: sources.images[needle.image] for needle in row.needles if needle.image}
-        check_pictures(beside, "choices" if row.choices else "shown")
-        check_pictures(list(carriers.values()), "needles", self.options.least_scale)
-        paths = tuple(picture.path for picture in beside)
-        right = names.index(row.choices[row.right]) if row.choices else -1
-        how = asked(row, self.options.ordinal, paths)
-        asked_of = (*beside, *carriers.values())
-        fillers = FillerCheck(sources.images, asked_of)
-        data = {"row": row, "paths": list(paths), "right": right, "asked": how, "fillers": fillers}
-        required = tuple(_unit(needle, carriers.get(needle.id)) for needle in row.needles)
-        haystack = Haystack(row, sources, draws, self.options.mode, asked_of)
-        parts = ask(how.text, paths, has_choices=bool(row.choices))
-        question = mt.Question(row.id, parts, data, wording=how.wording)
-        opening = (_instruction(bool(row.choices)),)
-        take_order, closing = mt.Chain((haystack,)), mt.Closing()
-        noted = (STALE_SOURCE,) if row.is_ordinal_stale else ()
+        needles = {needle.id: sources.images[needle.image] for needle in row.needles if needle.image}
+        for field, found in (("choices" if row.choices else "shown", beside), ("needles", [*needles.values()])):
+            if any(picture.source in mt.PictureBytes(e.source for e in found[:n]) for n, picture in enumerate(found)):
+                refuse(f"identical-{field}", "pictures that differ", "the same bytes twice", field)
+        for picture in needles.values():
+            if picture.scale < self.options.least_scale:  # so small that what is asked about may be invisible
+                expected, name = f"a scale of at least {self.options.least_scale}", picture.source.name
+                refuse("needle-too-small", expected, f"{picture.scale:.3f}", name, "raise pictures.longest_side")
+        paths = [picture.path for picture in beside]
+        named = pictures_named(row.question) if row.choices else ()
+        text, wording = worded(row, named, self.options.ordinal, paths)
+        asked_about = (*beside, *needles.values())
+        counts = dict(zip((needle.id for needle in row.needles), row.counts, strict=False))
+        data = {"row": row, "text": text, "named": named, "paths": paths, "right": right, "counts": counts}
+        data["check_fillers"] = partial(check_fillers, images=sources.images, asked_about=asked_about)
+        question = mt.Question(row.id, ask(text, paths, has_choices=bool(row.choices)), data, wording=wording)
+        required = (
+            mt.Unit(needle.id, mt.Image(needles[needle.id].path))
+            if needle.image
+            else mt.Unit(needle.id, needle.text, between_sentences=True)
+            for needle in row.needles
+        )
         return mt.Draft(
-            required, take_order, id=row.id, instruction=opening, questions=(question,), closing=closing, noted=noted
+            tuple(required),
+            mt.Chain((partial(haystack, row, sources, draws, self.options.mode, asked_about),)),
+            id=row.id,
+            instruction=(_instruction(bool(row.choices)),),
+            questions=(question,),
+            closing=mt.Closing(),
+            noted=(STALE_SOURCE,) if row.is_ordinal_stale else (),
         )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the public file.
-
-        Raises:
-            DraftError: a filler picture of the context is one that a question asks about.
-
-        """
-        row: HaystackQuestion = example.question.data["row"]
-        example.question.data["fillers"].check(example.id, example.units)
+        data, units = example.question.data, example.units
+        data["check_fillers"](example.id, units)
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
-        has = "has_answer" if self.options.needle == "text" else "has_ans"
-        found = [needle for unit in example.units for needle in (unit, *unit.needles) if needle.id in tokens]
-        images = [unit for unit in example.units if isinstance(unit.body, mt.Image)]
+        needles = [needle for unit in units for needle in (unit, *unit.needles) if needle.id in tokens]
+        pictures = [(unit.id, unit.body.path) for unit in units if isinstance(unit.body, mt.Image)]
+        answer, beside = self.kind.answer(data, [needle.id for needle in needles], [id for id, _ in pictures])
         return {
-            "id": row.id,
+            "id": example.id,
             **self._question(example),
-            **self._answer(example.question.data, [needle.id for needle in found], [unit.id for unit in images]),
-            "ctxs": [_released(item.unit, item.count.text, has) for item in example.items],
-            "positive_ctxs": [_positive(needle, tokens[needle.id], has) for needle in found],
-            "category": CATEGORIES[self.options.task, self.options.needle],
-            "image_list": [unit.body.path for unit in images if isinstance(unit.body, mt.Image)],
-            **self._shown(example.question.data),
+            **answer,
+            "ctxs": [self._context(item.unit, item.count.text) for item in example.items],
+            "positive_ctxs": [{**self._context(each, tokens[each.id]), **_picture_of(each)} for each in needles],
+            "category": self.kind.category,
+            "image_list": [path for _, path in pictures],
+            **beside,
         }
 
+    def _question(self, example: mt.PackedExample) -> Fields:
+        """Return the question as it is asked; if it names pictures by ordinals, also the source's question, and the
+        place that each of the two questions names.
+
+        A place is a number, or a list of numbers if a question names several pictures; None if the ordinal is left out.
+        """
+        row, text, named = (example.question.data[key] for key in ("row", "text", "named"))
+        if not named:
+            return {"question": text}
+        places = [each.place for each in named]
+        source = places[0] if len(places) == 1 else places
+        place = source if self.options.ordinal == "source" else None
+        if wording := example.question.wording:
+            text = renamed(row.question, named[0], example.question.chosen)
+            place = wording.choose(example.units) + 1
+        return {"question": text, "question_source": row.question, "ordinal": place, "ordinal_source": source}
+
+    def _context(self, unit: mt.Unit, tokens: int) -> Fields:
+        """Return a unit of the context; all units have the same keys, of which the last one says whether the unit is a
+        needle or contains one.
+        """
+        has = "has_answer" if self.options.needle == "text" else "has_ans"
+        is_image = isinstance(unit.body, mt.Image)
+        is_needle = unit.role == "needle" or bool(unit.needles)
+        text = mt.MARKER if is_image else unit.body
+        return {"text": text, "type": "image" if is_image else "text", "len": tokens, has: is_needle}
+
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a released line."""
         images = iter(record["image_list"])
-        units = [[mt.Image(next(images)) if ctx["text"] == MARKER else ctx["text"]] for ctx in record["ctxs"]]
+        units = [[mt.Image(next(images)) if ctx["text"] == mt.MARKER else ctx["text"]] for ctx in record["ctxs"]]
         choices = record.get("choices_image") or ()
-        paths = choices or (MARKER in record["question"] and record.get("needle_image_list")) or ()
+        paths = choices or (mt.MARKER in record["question"] and record.get("needle_image_list")) or ()
         parts = ask(record["question"], paths, has_choices=bool(choices))
         return mt.Prompt.of_units((_instruction(bool(choices)),), units, "\n\n", parts)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the statements, or the pictures, that the question is about."""
         found = record["positive_ctxs"]
         return [mt.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
     def choices(self, record: mt.Record) -> mt.Choices | None:
-        """Return the pictures that a question offers to choose from; None if it asks for a text or for counts."""
         offered = record.get("choices_image")
         return mt.Choices(tuple(mt.Image(path) for path in offered), record["answer"]) if offered else None
 
@@ -345,94 +282,176 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
 
     def remarks(self, record: mt.Record) -> Iterator[mt.Remark]:
         """Yield up to two remarks. One says whether the ordinals of the question name its needles; this is promised if
-        the option `ordinal` is `rewrite`. The other one says whether a filler picture belongs to a question.
+        the option `ordinal` is `rewrite`. The other one says whether a filler picture belongs to a question, by the
+        names alone; the bytes of pictures are compared when a release is built.
         """
-        yield from ordinal_remarks(record, is_promised=self.options.ordinal == "rewrite")
-        yield from filler_remarks(record, has_picture_needles=self.options.needle == "image")
+        # Needles are the pictures whose `has_ans` is true or, if there are none, those in `positive_ctxs`.
+        pictures, images = [ctx for ctx in record["ctxs"] if ctx["text"] == mt.MARKER], record.get("image_list") or []
+        needles = [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]
+        if not needles:
+            paths = {f"{FOLDER}{each['image']}" for each in record.get("positive_ctxs") or () if "image" in each}
+            needles = [place for place, path in enumerate(images, 1) if path in paths]
+        if named := pictures_named(record["question"]) if record.get("choices_image") else ():
+            is_right = sorted({each.place for each in named}) == needles
+            fault = "" if is_right else "naming another picture than the needle" if needles else _UNKNOWN_NEEDLE
+            yield mt.Remark("questions with an ordinal", fault, is_promised=self.options.ordinal == "rewrite")
+        if not (fillers := [path for place, path in enumerate(images, 1) if place not in needles]):
+            return
+        fault, beside = "", {*(record.get("choices_image") or ()), *(record.get("needle_image_list") or ())}
+        if self.options.needle == "image" and not needles:
+            fault = _UNKNOWN_NEEDLE
+        elif any(map(is_made, fillers)):
+            fault = "filled with a picture that was made for a question"
+        elif not beside.isdisjoint(fillers):
+            fault = "filled with a picture that is shown beside the question"
+        yield mt.Remark("contexts with other pictures than needles", fault, is_promised=True)
 
-    def _question(self, example: mt.PackedExample) -> dict[str, object]:
-        """Return the question as it is asked; if it names pictures by ordinals, also the source's question, and the
-        place that each of the two questions names.
 
-        A place is a number, or a list of numbers if a question names several pictures; None if the ordinal is left out.
-        """
-        how: Asked = example.question.data["asked"]
-        if not how.named:
-            return {"question": how.text}
-        row: HaystackQuestion = example.question.data["row"]
-        places = [each.place for each in how.named]
-        source = places[0] if len(places) == 1 else places
-        question, place = how.text, source if self.options.ordinal == "source" else None
-        if how.wording:
-            question = renamed(row.question, how.named[0], example.question.chosen)
-            place = how.wording.choose(example.units) + 1
-        return {
-            "question": question,
-            "question_source": row.question,
-            "ordinal": place,
-            "ordinal_source": source,
-        }
+# --- the question -----------------------------------------------------------------------------------------------------
 
-    def _answer(self, data: Mapping[str, Any], needles: list[str], images: list[str]) -> dict[str, object]:
-        """Return the answer; `needles` and `images` are the ids of the needles and of all pictures, in reading order.
 
-        Like in MM-NIAH, a counting answer over pictures has one number for each picture of the context, including
-        zeros; further fields have the numbers of the needles alone and their sum.
-        """
-        row: HaystackQuestion = data["row"]
-        if self.options.task != "counting":
-            return {"answer": row.answers[0] if self.options.needle == "text" else int(data["right"])}
-        counts = dict(zip((needle.id for needle in row.needles), row.counts, strict=True))
-        of_needles = [counts[id] for id in needles]
-        if self.options.needle == "text":
-            return {"answer": of_needles}
-        return {
-            "answer": [counts.get(id, 0) for id in images],
-            "answer_total": sum(of_needles),
-            "answer_needles": of_needles,
-        }
+def worded(
+    row: HaystackQuestion, named: Sequence[NamedPicture], ordinal: Ordinal, choices: Sequence[str]
+) -> tuple[str, mt.Wording | None]:
+    """Return the question of a row that names pictures by ordinals; and, if its ordinal is rewritten, its wording: the
+    ordinals of all places, of which one is the place of the needle among all pictures of the context.
 
-    def _shown(self, data: Mapping[str, Any]) -> dict[str, list[str]]:
-        """Return the pictures beside the question, under the names that public readers use."""
-        if self.options.needle == "text":
-            return {}
-        if self.options.task == "counting":
-            return {"needle_image_list": data["paths"]}
-        return {"choices_image": data["paths"], "needle_image_list": [data["paths"][data["right"]]]}
+    Raises:
+        Rejected: the ordinal must be replaced or left out, but the question has several ordinals or needles; or the
+            ordinal must be left out, but no other words describe the needle.
+
+    """
+    if not named or ordinal == "source":
+        return row.question, None
+    if len(named) > 1 or len(row.needles) > 1:
+        expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
+        todo = "set options.ordinal to source to keep the question as it is"
+        refuse("several-ordinals", expected, found, "question", todo)
+    if ordinal == "neutral":
+        if (text := without_ordinal(row.question, named[0])) is None:
+            expected = "words that describe the image, such as `whose corner is missing`"
+            refuse("ordinal-without-description", expected, "none", "question", "set options.ordinal to rewrite")
+        return text, None
+
+    def choose(units: Sequence[mt.Unit]) -> int:
+        pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
+        if (place := pictures.index(row.needles[0].id)) >= MAX_PLACE:
+            todo = "build a shorter length, or set options.ordinal to neutral"
+            bound = f"a needle among the first {MAX_PLACE:,} pictures"
+            refuse("more-pictures-than-ordinals", bound, f"place {place + 1:,}", "", todo)
+        return place
+
+    def parts(words: str) -> tuple[mt.Part, ...]:
+        return ask(renamed(row.question, named[0], words), choices, has_choices=True)
+
+    return renamed(row.question, named[0], all_ordinals()[0]), mt.Wording(all_ordinals(), choose, parts)
+
+
+def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
+    """Return a question with its pictures. With `has_choices`, the pictures follow the question as lettered choices.
+    Without it, they replace the markers in the question.
+    """
+    if has_choices:
+        options = [part for n, path in enumerate(paths) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]
+        return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
+    first, *others = question.split(mt.MARKER)
+    shown = zip(paths[: len(others)], others, strict=True)
+    return ("\n\nQuestion: ", first, *(part for path, text in shown for part in (mt.Image(path), text)), "\nAnswer:")
+
+
+def _picture_of(needle: mt.Unit) -> Fields:
+    is_image = isinstance(needle.body, mt.Image)
+    return {"image": needle.images[0].removeprefix(FOLDER), "nid": needle.id} if is_image else {}
 
 
 def _instruction(has_choices: bool) -> str:
     return INSTRUCTION.format(letter=LETTER if has_choices else "")
 
 
-def _shuffled(row: HaystackQuestion, draws: mt.Draws) -> tuple[str, ...]:
-    """Return the choices in a drawn order, with the right one at a drawn position."""
-    if not row.choices:
-        return ()
-    right = row.choices[row.right]
-    others = draws.order("choices", (name for name in row.choices if name != right))
-    at = draws.integer("right choice", 0, len(others))
-    return (*others[:at], right, *others[at:])
+# --- the haystack -----------------------------------------------------------------------------------------------------
 
 
-def _unit(needle: HiddenNeedle, picture: mt.Picture | None) -> mt.Unit:
-    if picture is None:
-        return mt.Unit(needle.id, needle.text, None, "needle", between_sentences=True)
-    return mt.Unit(needle.id, mt.Image(picture.path), None, "needle")
+def haystack(
+    row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws, mode: Mode, asked_about: Sequence[mt.Picture]
+) -> Iterator[mt.Unit]:
+    """Yield the passages and pictures of a question's own pages, then of all others in a drawn order, in the order in
+    which they are taken and shown. Pictures are optional: a picture that does not fit may be left out.
 
-
-def _released(unit: mt.Unit, tokens: int, has: str) -> dict[str, object]:
-    """Return a unit of the context; all units have the same keys. `has` is the name of the key that says whether
-    the unit is a needle or contains one.
+    Units are excluded that would reveal a needle: passages with a needle, an answer or a counted symbol; and pictures
+    that any question of the source is about, or that were made for one. `asked_about` has the needles, choices and
+    shown pictures of this question.
     """
-    is_needle = unit.role == "needle" or bool(unit.needles)
-    if isinstance(unit.body, mt.Image):
-        return {"text": MARKER, "type": "image", "len": tokens, has: is_needle}
-    return {"text": unit.body, "type": "text", "len": tokens, has: is_needle}
+    holds_needle = mt.holder(needle.text for needle in row.needles if needle.text)
+    holds_answer = mt.holder(() if row.counts else row.answers)
+    symbols = counted_symbols(row)
+    paths = {picture.path for picture in asked_about}
+    own_bytes = mt.PictureBytes(picture.source for picture in asked_about)
+    pool, own = sources.web_pages.ids, frozenset(row.pages)
+    others = (page for at in draws.permutation("pages", len(pool)) if (page := pool[at]) not in own)
+    seen: set[mt.Part] = set()
+    for page in chain(row.pages, others):
+        role: mt.Role = "own" if page in own else "padding"
+        for number, part in enumerate(sources.web_pages.page(page, mode)):
+            body, excluded = part, ""
+            if isinstance(part, mt.Image):
+                try:
+                    picture = sources.images[part.path]
+                    body = mt.Image(picture.path)
+                    excluded = _picture_fault(part.path, picture, sources.images, paths, own_bytes)
+                except mt.Rejected as refused:  # missing or broken
+                    body, excluded = "", refused.fault.reason
+            elif holds_needle(part):
+                excluded = "holds-needle"
+            elif holds_answer(part):
+                excluded = "holds-answer"
+            elif not symbols.isdisjoint(part):
+                excluded = "holds-symbol"
+            excluded = excluded or ("repeated" if body in seen else "")
+            seen.add(body)
+            is_optional = isinstance(part, mt.Image)
+            yield mt.Unit(f"{page}#{number}", body, None, role, is_optional=is_optional, excluded=excluded)
 
 
-def _positive(needle: mt.Unit, tokens: int, has: str) -> dict[str, object]:
-    if isinstance(needle.body, mt.Image):
-        path = needle.body.path.removeprefix(FOLDER)
-        return {"text": MARKER, "type": "image", "len": tokens, has: True, "image": path, "nid": needle.id}
-    return {"text": needle.body, "type": "text", "len": tokens, has: True}
+def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
+    """Return the symbols that a question counts in statements, such as ★: they are in the question and in every needle.
+
+    Statements of other questions have the same symbol, so no passage with it may be in the haystack.
+    """
+    texts = [row.question, *(needle.text for needle in row.needles)] if row.counts else []
+    common = set.intersection(*map(set, texts)) if texts else set()
+    return frozenset(each for each in common if unicodedata.category(each).startswith("S") and not each.isascii())
+
+
+def _picture_fault(
+    name: str, picture: mt.Picture, images: mt.Images, paths: Container[str], own: mt.PictureBytes
+) -> str:
+    """Return why a picture may not be in the haystack; empty if it may."""
+    if picture.path in paths or picture.source in own:
+        return "needle-image"
+    if is_made(name):
+        return "made-image"
+    return "image-of-a-question" if images.is_asked(picture) else ""
+
+
+def check_fillers(id: str, units: Sequence[mt.Unit], *, images: mt.Images, asked_about: Sequence[mt.Picture]) -> None:
+    """Refuse to release a context in which a filler picture was made by the benchmark, or has the bytes of a picture
+    that a question asks about. It looks again at what `haystack` chose.
+
+    Raises:
+        DraftError: there is such a picture. The haystack leaves it out, so this is an error of the engine, and the
+            build ends.
+
+    """
+    own = mt.PictureBytes(picture.source for picture in asked_about)
+    for path in (unit.body.path for unit in units if isinstance(unit.body, mt.Image) and unit.role != "needle"):
+        name = images.origin(path) or path
+        fault = ""
+        if is_made(name):
+            fault = "is in a folder of pictures that the benchmark made"
+        elif images[name].source in own or images.is_asked(images[name]):
+            fault = "has the bytes of a picture that a question asks about"
+        if fault:
+            raise mt.DraftError(
+                f"{id}: internal error: the picture {path} fills the haystack, but it {fault}; no such "
+                "picture may be released: please report this with the row"
+            )

@@ -12,9 +12,9 @@ from typing import ClassVar, Literal, TypedDict
 
 from pydantic import Field
 
+import builders.common
 import mmlongbench.task as mt
-from builders.common import pages
-from builders.common.pages import page_number, text_fields, text_unit, with_text
+from builders.common import page_number, text_fields, text_unit, with_text
 from builders.summarization.highlights import removed_pages
 from builders.summarization.rows import Kind, Summarised
 
@@ -67,7 +67,7 @@ def ask(kind: str) -> tuple[mt.Part, ...]:
 
 def page_unit(path: str, index: int, document: int = 0) -> mt.Unit:
     """Return a page as an image, after a line that names its document and has the page's number, from 0."""
-    return pages.page_unit(path, index, "own", (document, index), f" (page {index})")
+    return builders.common.page_unit(path, index, "own", (document, index), f" (page {index})")
 
 
 class SectionOfRecord(TypedDict):

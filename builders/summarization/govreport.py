@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
-from builders.common.splits import PARQUET
+from builders.common import PARQUET
 from builders.summarization.rows import Section, Summarised
 from mmlongbench.task import (
     Columns,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from builders.common.splits import PARQUET, split_files
+from builders.common import PARQUET, split_files
 from builders.summarization.rows import Section, Summarised
 from mmlongbench.task import (
     Columns,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.common.fields import is_unicode
+from builders.common import is_unicode
 from mmlongbench.task import Fault, SourceError, SourcePaths, file_inside, load_json
 
 _KEPT = ("images", "annotations", "categories", "id", "file_name", "name")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Literal
 
-from builders.common.fields import mistyped, not_text, not_unicode
+from builders.common import mistyped, not_text, not_unicode
 from builders.visual_haystacks.coco import Objects
 from mmlongbench.task import Fault, Rejected, Row, escape_markers
 

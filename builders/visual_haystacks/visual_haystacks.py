@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
-from builders.common.pictures import picture_below
+from builders.common import picture_below
 from builders.visual_haystacks.coco import Annotations, Objects
 from builders.visual_haystacks.rows import (
     PhotographQuestion,

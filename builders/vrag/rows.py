@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from builders.common.fields import not_text
+from builders.common import not_text
 from mmlongbench.task import Fault, Row
 
 MAX_CHARACTERS = 10_000

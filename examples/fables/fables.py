@@ -12,7 +12,7 @@ class Fable(mt.Row):
 
     def unit(self) -> mt.Unit:
         """Return the fable as the prompt shows it."""
-        return mt.Unit(self.title, self.text, head=f"{self.title}: ", label=self.title)
+        return mt.Unit(self.title, self.text, head=f"{self.title}: ")
 
 
 class Fables(mt.Task[Fable]):

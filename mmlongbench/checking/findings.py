@@ -17,6 +17,11 @@ class Failure:
     method: str = ""
     """The method of the task to correct, such as `draft()`."""
     row: str = ""
+    length: int = 0
+    """The length in tokens at which it was found; 0 if it is not about one length."""
+    place: str = ""
+    """The file and the line of the row; empty: `check` looks it up."""
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,12 @@ class Finding:
     """The id of the row in the first case that fails; empty if it is not about one row."""
     more: int = 0
     """In how many more cases the rule fails."""
+    length: int = 0
+    """The length in tokens in the first case that fails; 0 if it is not about one length."""
+    place: str = ""
+    """The file and the line of this row, such as `facts.jsonl, line 3`."""
+    traceback: str = ""
+    """The traceback, if the code of a plug-in raised an exception; `--debug` shows it."""
 
 
 @dataclass(frozen=True, slots=True)

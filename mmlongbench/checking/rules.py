@@ -20,8 +20,7 @@ from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.lengths import K, format_length
-from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.plugins import metric_type
+from mmlongbench.manifest.binding import calling, metric_of
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
 from mmlongbench.release.example_cost import ImageSizes
@@ -248,8 +247,9 @@ def answers_score_full(world: World) -> Iterator[Outcome]:
         yield Skipped(f"metric {name!r} asks a judge")
         return
     try:
-        metric = metric_type(name)(Settings())
-        plain = metric_type(name)(Settings(profile="ours")) if "ours" in metric.offered() else metric
+        kind = metric_of(world.dataset.builder, name)
+        metric = kind(Settings())
+        plain = kind(Settings(profile="ours")) if "ours" in metric.offered() else metric
     except MMLongBenchError as error:  # it needs a judge, or documents
         yield Skipped(str(error))
         return

@@ -15,8 +15,7 @@ from typing import BinaryIO, ClassVar, TypeAlias
 from mmlongbench.draws import Draws
 from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.exports.target import INDEX, LINKED_IMAGES, Export, Exported, Target, json_line, named
-from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.plugins import metric_type
+from mmlongbench.manifest.binding import calling, metric_of
 from mmlongbench.messages import Message, messages
 from mmlongbench.prompt import MARKER, escape_markers
 from mmlongbench.release.release import Example
@@ -115,7 +114,7 @@ class Training(Target):
 
 def _metric(export: Export, dataset: str) -> Metric | None:
     try:
-        return metric_type(export.metric(dataset))(Settings())
+        return metric_of(export.release.builder(dataset), export.metric(dataset))(Settings())
     except MMLongBenchError:  # it needs a judge, or documents
         return None
 

@@ -13,7 +13,15 @@ from mmlongbench.errors import DraftError, ManifestError, MMLongBenchError, Plug
 from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
-from mmlongbench.manifest.plugins import PluginCode, builder_type, described, metric_type, plugin_code, reader_type
+from mmlongbench.manifest.plugins import (
+    PluginCode,
+    builder_type,
+    contract_fault,
+    described,
+    metric_type,
+    plugin_code,
+    reader_type,
+)
 from mmlongbench.manifest.strict_model import MAX_SHOWN, explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
@@ -33,7 +41,7 @@ MAX_PLACEMENTS = 1000
 class PluginCallError(DraftError):
     """A method of a plug-in raised an exception, or returned a value that is not allowed."""
 
-    def __init__(self, message: str, method: str = "", row: str = "", fault: str = "") -> None:
+    def __init__(self, message: str, method: str = "", row: str = "", fault: str = "", place: str = "") -> None:
         super().__init__(message)
         self.method = method
         """The method, such as `draft()`."""
@@ -41,6 +49,8 @@ class PluginCallError(DraftError):
         """The id of the row that the method was called for; empty if there is none."""
         self.fault = fault or message
         """What is wrong, without the plug-in, the method and the row."""
+        self.place = place
+        """The file and the line of the row; empty if there is none."""
 
 
 @contextmanager
@@ -88,7 +98,8 @@ def broken(kind: str, name: str, method: str, fault: str, row: Row | None = None
     at = ", ".join(part for part in (row.file, row.place) if part) if row else ""
     subject = f"row {row.id!r}{f' ({at})' if at else ''}" if row else about
     message = f"{described(kind, name)}: {method}{f', {subject}' if subject else ''}: {fault}"
-    return PluginCallError(message, method, row.id if row else "", fault if row or not about else f"{about}: {fault}")
+    fault = fault if row or not about else f"{about}: {fault}"
+    return PluginCallError(message, method, row.id if row else "", fault, at)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class Bound:
 
     @cached_property
     def metric(self) -> type[Metric]:
-        return metric_type(self.task.metric)
+        return metric_of(self.builder, self.task.metric)
 
     @cached_property
     def counter(self) -> CrossModalCounter:
@@ -124,7 +135,9 @@ class Bound:
         names = {"builder": self.spec.builder, "reader": self.spec.reader, "metric": self.task.metric}
         if self.spec.source == SAMPLE:
             names["sample"] = self.spec.reader
-        return {kind: plugin_code(kind, name) for kind, name in names.items()}
+        own = names.pop("metric") if self.task.metric in self.builder.own_metrics() else ""
+        code = {kind: plugin_code(kind, name) for kind, name in names.items()}
+        return {**code, "metric": code["builder"].model_copy(update={"name": own})} if own else code
 
     @property
     def reserve(self) -> int:
@@ -147,6 +160,20 @@ class Bound:
 
         """
         return placements_of(self.spec, self.builder)
+
+
+def metric_of(builder: Builder[Row], name: str) -> type[Metric]:
+    """Return a metric by its name: one of the task itself, or an installed one.
+
+    Raises:
+        PluginError: it is not installed, or is broken.
+
+    """
+    with calling("builder", builder.dataset, "metric"):
+        own = builder.own_metrics().get(name)
+    if own and (fault := contract_fault("metric", own)):
+        raise PluginError(f"metric {name!r} is broken: {fault}")
+    return own or metric_type(name)
 
 
 def bind(spec: DatasetSpec) -> Bound:

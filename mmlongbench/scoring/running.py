@@ -16,8 +16,7 @@ from mmlongbench.errors import ScoringError, nearest
 from mmlongbench.io.files import atomic_write
 from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import broken, calling
-from mmlongbench.manifest.plugins import metric_type
+from mmlongbench.manifest.binding import broken, calling, metric_of
 from mmlongbench.release.layout import name_of
 from mmlongbench.scoring.joining import (
     ExampleDigests,
@@ -122,8 +121,8 @@ def score(
     out = None if run.is_dry else out
     fits, is_new = True, out is not None and not out.parent.exists()
     with suppress(_NothingFits), ExitStack() as stack:
-        names = sorted({name for names in choice.values() for name in names})
-        metrics = _open_metrics(names, run, stack, context)
+        by_name = {name: file.builder for file in files for name in choice[file.builder.dataset]}
+        metrics = _open_metrics(dict(sorted(by_name.items())), run, stack, context)
         rules = {metric.name: provenance for metric, provenance in metrics.values()}
         if out:
             refuse_other_choices(out, {name: provenance for name, (_, provenance) in metrics.items()})
@@ -423,14 +422,16 @@ def _called(metric: Metric, method: str, kind: type[_T], asked: ScoringInput) ->
 
 
 def _open_metrics(
-    names: Sequence[str], run: Run, stack: ExitStack, context: str = ""
+    builders: Mapping[str, Builder[Row]], run: Run, stack: ExitStack, context: str = ""
 ) -> dict[str, tuple[Metric, Provenance]]:
-    """Return the metrics, which `stack` closes, and where their rules come from."""
+    """Return the metrics, which `stack` closes, and where their rules come from; `builders` has for each name a builder
+    that declares it.
+    """
     metrics = {}
     of_run = [*([REASONING_KEPT] if run.keeps_reasoning else []), *([f"{CONTEXT}{context}"] if context else [])]
-    for name in names:
+    for name, builder in builders.items():
         with calling("metric", name, "__init__()"):
-            metric = stack.enter_context(_closed_at_end(metric_type(name)(run.settings)))
+            metric = stack.enter_context(_closed_at_end(metric_of(builder, name)(run.settings)))
             provenance = provenance_of(metric, run.settings)
         metrics[name] = metric, replace(provenance, choices=(*provenance.choices, *of_run))
     return metrics

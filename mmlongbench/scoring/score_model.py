@@ -7,8 +7,7 @@ from threading import Lock
 
 from mmlongbench.errors import ScoringError, nearest
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.plugins import metric_type
+from mmlongbench.manifest.binding import calling, metric_of
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.scoring.joining import (
@@ -212,7 +211,7 @@ class Scorer:
             return self._opened[file.file.name]
         spec = file.builder.spec
         with calling("metric", spec.metric, "__init__()"):
-            opened = _File(file, metric_type(spec.metric)(self._settings))
+            opened = _File(file, metric_of(file.builder, spec.metric)(self._settings))
         for place, (record, key) in enumerate(records_of(file)):
             if key in opened.inputs:
                 raise ScoringError(

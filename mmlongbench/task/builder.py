@@ -16,7 +16,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Needle, Part, Prompt
-from mmlongbench.task.metric import Evidence, ScoringInput
+from mmlongbench.task.metric import Evidence, Metric, ScoringInput
 from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Remark, TaskSpec
@@ -139,6 +139,10 @@ class Builder(ABC, Generic[RowT]):
         did not find. The audit derives recall from them. None: the context was not retrieved.
         """
         return None
+
+    def own_metrics(self) -> Mapping[str, type[Metric]]:
+        """Return the metrics that no package installs, by name: those in the file of the task."""
+        return {}
 
     def completed(self, draft: Draft, row: RowT) -> Draft:
         """Return a draft with what its task says once for all rows (`Task`); of a builder, the draft itself."""
@@ -282,5 +286,6 @@ def scoring_input(
         source_id=builder.source_id(record),
         cluster=builder.cluster(record),
         facets=builder.facets(record),
+        record=record,
         accepted=tuple(builder.accepted(record)),
     )

@@ -4,8 +4,9 @@ Metrics are found through the entry points `mmlongbench.metrics`, the built-in o
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -94,6 +95,8 @@ class ScoringInput:
     """An id that questions about the same thing share (`Builder.cluster`)."""
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The names of the groups that the example is in, by facet (`Builder.facets`)."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """The whole record of the example."""
     accepted: tuple[object, ...] = ()
     """Other answers that count as right (`Builder.accepted`). Scoring calls the metric once for each answer, with the
     answer as `answer`, until one has the score 1; the best score counts. So a metric need not read this field."""
@@ -109,6 +112,16 @@ class Score:
     """Other values, by name; a report shows the means of numbers."""
     failure: str = ""
     """Why there is no score, in one line."""
+
+    def __post_init__(self) -> None:
+        """Refuse a score that a report could not show as a share.
+
+        Raises:
+            ValueError: the score is not from 0 to 1.
+
+        """
+        if self.score is not None and not 0 <= self.score <= 1:
+            raise ValueError(f"expected a score from 0 to 1, or None, found {self.score!r:.40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +340,26 @@ class RuleMetric(Metric):
         """
         found = self.score(replace(asked, prediction=first_answer(asked.answer)))
         return found.failure or "it has no score" if found.score is None else ""
+
+
+ScoreFunction: TypeAlias = Callable[[str, Mapping[str, Any]], "float | bool | Score"]
+"""Takes the output of a model and the record of the example, and returns the score from 0 to 1."""
+
+
+def metric_of_function(function: ScoreFunction, name: str) -> type[Metric]:
+    """Return a metric that scores with a function; `functools.partial` gives the function parameters of the task."""
+    parameters = function.keywords if isinstance(function, partial) else {}
+
+    class FunctionMetric(RuleMetric):
+        __doc__ = (function.func if isinstance(function, partial) else function).__doc__
+        choices = tuple(f"{key}={value}" for key, value in sorted(parameters.items()))
+
+        def score(self, asked: ScoringInput) -> Score:
+            found = function(asked.prediction, asked.record)
+            return found if isinstance(found, Score) else Score(float(found))
+
+    FunctionMetric.name = name
+    return FunctionMetric
 
 
 @dataclass(frozen=True, slots=True)

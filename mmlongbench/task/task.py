@@ -7,9 +7,12 @@ prompt.
 
 import hashlib
 import json
+import sys
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
@@ -26,6 +29,7 @@ from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image, Needle, Part, Prompt, escape_markers
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FilePattern
+from mmlongbench.task.metric import Metric, ScoreFunction, metric_of_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import Sources
@@ -76,8 +80,9 @@ class Task(Builder[RowT]):
     rows have the same id, and the second is rejected.
     """
 
-    metric: ClassVar[str]
-    """The name of the metric (`TaskSpec.metric`); `mmlongbench list` shows all."""
+    metric: ClassVar[str | type[Metric] | ScoreFunction]
+    """The name of a metric, which `mmlongbench list` shows; or a metric of the task itself: a function of a model's
+    output and the record, which returns a score from 0 to 1, or a subclass of `Metric`."""
     instruction: ClassVar[str] = ""
     """The text before the units; it ends with a newline."""
     separator: ClassVar[str] = SEPARATOR
@@ -204,7 +209,7 @@ class Task(Builder[RowT]):
             files = f"tasks/{{name}}_K{{k}}_{slot}{{placements}}.jsonl"
         return TaskSpec(
             files=FilePattern(self.files or files),
-            metric=self.metric,
+            metric=_metric_name(type(self)),
             placements=self.placements,
             reserve=self.reserve,
             page_texts=self.page_texts,
@@ -212,6 +217,15 @@ class Task(Builder[RowT]):
             repeats_pictures=self.repeats_pictures,
             is_answer_of_context=self.may_reject_everywhere,
         )
+
+    def own_metrics(self) -> Mapping[str, type[Metric]]:
+        """Return the metric of the task by its name, if it is not one that is installed."""
+        metric, name = type(self).metric, _metric_name(type(self))
+        if isinstance(metric, str):
+            return {}
+        if isinstance(metric, type):
+            return {name: type(metric.__name__, (metric,), {"name": name, "__module__": metric.__module__})}
+        return {name: metric_of_function(metric, name)}
 
     def rows(self, sources: Sources) -> Sequence[RowT]:
         """Return all readable rows of the table, in its order, before any is sampled. They stay on disk
@@ -241,6 +255,16 @@ class Task(Builder[RowT]):
         made: Any = ABCMeta(f"{cls.__name__}Reader", (*more, _TableReader), members)
         kind: type[Reader[Row]] = made
         return kind
+
+
+def _metric_name(task: type[Task[Any]]) -> str:
+    """Return the name of a metric; of one in the task's own file, the name of the file and its own."""
+    metric = task.metric
+    if isinstance(metric, str):
+        return metric
+    function = metric.func if isinstance(metric, partial) else metric
+    file = getattr(sys.modules.get(task.__module__), "__file__", None) or task.__module__
+    return f"{Path(file).name}:{getattr(function, '__name__', type(function).__name__)}"
 
 
 def _field(row: Row, name: str, todo: str) -> Any:  # noqa: ANN401  (as its row declares it)
@@ -279,8 +303,12 @@ def task_fault(task: type[Task[Any]]) -> str:
         return "'sources' needs exactly one mt.Table, and at most one mt.Pdfs and one mt.Folder"
     if not isinstance(task.placements, Placements | None):
         return f"'placements' is {task.placements!r}, expected mt.Placements(mt.Depth, mt.DEPTHS) or the like"
+    if not (isinstance(task.metric, str) or callable(task.metric)):
+        said = "the name of a metric, a function (prediction, record), or a class"
+        return f"'metric' is {task.metric!r}, expected {said}"
+    if isinstance(task.metric, type) and not issubclass(task.metric, Metric):
+        return f"'metric' is {task.metric!r}, expected a subclass of mt.metrics.Metric"
     texts = {
-        "metric": "the name of a metric",
         "files": "a path with {name} and {k}",
         "instruction": "a text",
         "separator": "a text",

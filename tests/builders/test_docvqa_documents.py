@@ -21,8 +21,6 @@ from tiny import draw_pdf
 import mmlongbench as mm
 import mmlongbench.task as mt
 from builders.docvqa import DocVQAOptions, LongDocURL, MLongDoc, OwnDocuments, SlideVQA
-from builders.docvqa.m_longdoc import PAGES, parsed_documents, write_parsed
-from builders.docvqa.slidevqa import written_decks
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.stages.rows import read_rows
@@ -674,14 +672,21 @@ def test_only_a_few_pages_are_in_memory_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_list_of_decks_that_is_damaged_leaves_decks_out(tmp_path: Path) -> None:
-    lines = [{"deck_name": "a", "pages": ["x-1-1024.jpg", None]}, {"deck_name": 3}, "x"]
-    found = written_decks(write_lines(tmp_path / "decks.jsonl", lines).parent)
+    lines = [{"doc": "a", "pages": ["x-1-1024.jpg", None]}, {"doc": 3}, "x"]
+    found = SlideVQA().documents({"pages": write_lines(tmp_path / "documents.jsonl", lines).parent})
     assert found == {"a": mt.PageImages((tmp_path / "x-1-1024.jpg",), ("x-1-1024.jpg",), missing=(1,))}
 
 
 # --- parsed documents of M-LongDoc ------------------------------------------------------------------------------------
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAHPQ5QAAAAABJRU5ErkJggg==")
+
+
+def parsed(folder: Path) -> dict[str, mt.Pages | mt.Fault]:
+    """The documents of a folder, as a build finds them."""
+    (folder / "out").mkdir()
+    MLongDoc().extract({"documents": folder / "in"}, folder / "out")
+    return dict(MLongDoc().documents({"documents": folder / "in", "pages": folder / "out/pages"}))
 
 
 def line(number: object, data: object = PIXEL) -> str:
@@ -706,8 +711,7 @@ def line(number: object, data: object = PIXEL) -> str:
 def test_a_parsed_document_that_lacks_a_page_is_refused(lines: list[str], reason: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     write_lines(tmp_path / "in/a.json", lines)
-    write_parsed(tmp_path / "in", tmp_path / "out", frozenset())
-    found = fault(parsed_documents(tmp_path / "out")["a"])
+    found = fault(parsed(tmp_path)["a"])
     assert (found.reason, found.file) == (reason, "a.json")
 
 
@@ -717,19 +721,9 @@ def test_pages_of_a_parsed_document_stand_in_the_order_of_their_numbers(tmp_path
         write_lines(tmp_path / "in" / folder / "twice.json", [line(1)])
     write_lines(tmp_path / "in/a.json", [line(2), line(1)])
     write_lines(tmp_path / "in/known.json", ["never read"])
-    write_parsed(tmp_path / "in", tmp_path / "out", frozenset({"known"}))
-    found = parsed_documents(tmp_path / "out")
-    assert found.keys() == {"a", "twice"}
+    draw_pdf(tmp_path / "in/known.pdf", 1)
+    found = parsed(tmp_path)
+    assert found.keys() == {"a", "twice", "known"}
+    assert found["known"] == tmp_path / "in/known.pdf"
     assert fault(found["twice"]).reason == "two-documents-of-one-name"
     assert [file.name for file in pages(found["a"]).files] == ["page_1.png", "page_2.png"]
-
-
-def test_a_pdf_goes_before_a_parsed_document(tmp_path: Path) -> None:
-    (tmp_path / "documents").mkdir()
-    pdf = tmp_path / "documents/a.pdf"
-    draw_pdf(pdf, 1)
-    pdf.with_suffix(".json").write_bytes(pdf.read_bytes())
-    (tmp_path / "out").mkdir()
-    MLongDoc().extract({"documents": tmp_path / "documents"}, tmp_path / "out")
-    sources = {"documents": tmp_path / "documents", PAGES: tmp_path / "out" / PAGES}
-    assert MLongDoc().documents(sources) == {"a": pdf}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
-from builders.docvqa.builder import page_unit
+from builders.docvqa.contexts import page_unit
 from builders.docvqa.evidence import NAMES_PAGE, page_index
 from builders.docvqa.rows import DocumentQuestion, PageLabel
 from mmlongbench.lengths import TokenBudget
@@ -276,7 +276,7 @@ def test_answers_of_as_many_words_as_allowed_and_numbers_are_asked(
 ) -> None:
     row = asked("a", [0], **changed)
     draft = builder(**options).draft(row, opened(document("a", [4])), DRAWS)
-    assert draft.questions[0].data["row"] == row
+    assert draft.questions[0].data["asked"].row == row
 
 
 # Record and prompt

@@ -24,10 +24,9 @@ from tiny import command
 
 import mmlongbench as mm
 import mmlongbench.task as mt
-from builders.mm_niah import MMNIAHRows, haystack
-from builders.mm_niah.haystack import Haystack, counted_symbols
-from builders.mm_niah.ordinals import pictures_named, renamed
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
+from builders.mm_niah import MMNIAHRows, builder
+from builders.mm_niah.builder import counted_symbols, haystack
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, pictures_named, renamed
 from builders.samples.mm_niah.upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.check import check
@@ -451,7 +450,7 @@ def rows_of(sources: dict[str, Path]) -> list[HaystackQuestion]:
 
 def units_of(row: HaystackQuestion, sources: mt.Sources) -> list[mt.Unit]:
     names = [*(needle.image for needle in row.needles if needle.image), *row.shown, *row.choices]
-    return list(Haystack(row, sources, mt.Draws(("t",)), "sentences", [sources.images[name] for name in names])())
+    return list(haystack(row, sources, mt.Draws(("t",)), "sentences", [sources.images[name] for name in names]))
 
 
 def with_page(sources: dict[str, Path], *parts: str) -> dict[str, Path]:
@@ -506,7 +505,7 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
     page = [mt.Image(name) for name in ("my_paste/a.png", "abnormal_pic_val/b.png", "web/c.png")]
     row = HaystackQuestion(id="q", question="?", needles=(HiddenNeedle(id="needle-0", text="It is."),))
     sources = mt.Sources(images=mt.Images(pictures), web_pages=mt.WebPages({"p": page}))
-    units = list(Haystack(row, sources, mt.Draws(("t",)), "sentences", ())())
+    units = list(haystack(row, sources, mt.Draws(("t",)), "sentences", ()))
     assert [unit.excluded for unit in units] == ["made-image", "made-image", ""]
 
 
@@ -575,7 +574,7 @@ def test_a_build_that_would_release_such_filler_ends_with_its_name(
     given = {"questions": tmp_path / "q.jsonl", "images": sources["images"]}
     dataset = dataset_of(kind, given, lengths=["4K"], admission_length="4K", placements=[0])
     assert built(tmp_path / "right", dataset).lock["cells"]["4K"]["left_out"]
-    monkeypatch.setattr(haystack, "_picture_faults", lambda pictures, images: lambda name, picture: "")
+    monkeypatch.setattr(builder, "_picture_fault", lambda *args: "")
     wrong = ran(tmp_path / "wrong", dataset)
     assert wrong.code != 0
     assert re.search(rf"mm-niah-\d: internal error: the picture mm-niah/{copy} .* it {fault}", wrong.err, re.DOTALL)

@@ -1,6 +1,7 @@
 """MM-NIAH's rows one by one: every form that real rows have, what is named where none fits, and ordinals."""
 
 import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,20 @@ from hypothesis import strategies as st
 from one_dataset import write_lines
 
 import mmlongbench.task as mt
-from builders.common.pictures import picture_below
+from builders.common import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
-from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
-from builders.mm_niah.builder import MMNIAHOptions, asked
-from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row, find_sentences
+from builders.mm_niah.annotations import find_sentences, own_page, pictures_asked, read_fields, read_question
+from builders.mm_niah.builder import MMNIAHOptions, worded
+from builders.mm_niah.rows import (
+    MAX_PLACE,
+    HaystackQuestion,
+    HiddenNeedle,
+    all_ordinals,
+    check_row,
+    pictures_named,
+    renamed,
+    without_ordinal,
+)
 from mmlongbench.building.stages.rows import read_rows
 
 STAR = "\u2605"
@@ -84,15 +93,13 @@ def counting_text(counts: list[int], answer: object, **changes: Any) -> dict[str
 
 
 def row_of(raw: dict[str, Any]) -> HaystackQuestion:
-    found = read_annotation(raw)
-    assert not isinstance(found, mt.Fault), found
-    return found.question
+    return read_question(read_fields(raw))
 
 
 def fault_of(raw: dict[str, Any]) -> mt.Fault:
-    found = read_annotation(raw)
-    assert isinstance(found, mt.Fault), found
-    return found
+    with pytest.raises(mt.Rejected) as refused:
+        row_of(raw)
+    return refused.value.fault
 
 
 def page_of(raw: dict[str, Any], folder: Path) -> list[str | mt.Image]:
@@ -152,8 +159,13 @@ def test_numbers_that_are_not_those_of_the_statements_are_named() -> None:
     twice = counting_text([4], "[4, 4]")
     twice["meta"]["needles"] *= 2
     assert (fault_of(twice).reason, fault_of(twice).found) == ("needle-unknown", "1")
+    marked = counting_text([4], "[4]")
+    marked["meta"]["needles"] = ["The little owl <image> counted 4."]
+    marked["context"] = "It began. The little owl <image> counted 4. It ended."
+    assert fault_of(marked).reason == "needle-with-marker"
+    assert own_page(marked) == []
     long, short = "So the owl counted 4.", "the owl counted 4."
-    assert find_sentences(f"{long} And {short}", [short, long]) == {short: [(26, 44)], long: [(0, 21)]}
+    assert find_sentences(f"{long} And {short}", [short, long]) == [((0, 21), long), ((26, 44), short)]
 
 
 # --- counting pictures ------------------------------------------------------------------------------------------------
@@ -354,11 +366,11 @@ def test_whatever_a_field_holds_a_row_is_read_or_named(kind: int, data: st.DataO
             st.sampled_from([raw, facts] if isinstance(facts := raw.get("meta"), dict) and facts else [raw])
         )
         changed[data.draw(st.sampled_from(sorted(changed)))] = data.draw(odd)
-    found = read_annotation(raw)
-    asked = asked_by_refused(raw) if isinstance(found, mt.Fault) else [*asked_by(found)]
+    asked = pictures_asked(raw)
     assert all(isinstance(name, str) and name for name in asked)
-    if not isinstance(found, mt.Fault):
-        pictures = [part for part in own_page(found) if isinstance(part, mt.Image)]
+    with suppress(mt.Rejected):
+        row_of(raw)
+        pictures = [part for part in own_page(raw) if isinstance(part, mt.Image)]
         assert not {picture.path for picture in pictures} & set(asked)
 
 
@@ -388,6 +400,7 @@ CHECKED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("pictures-in-the-question", "retrieval", "text", {"shown": ("a.png",)}),
     ("markers-and-images", "retrieval", "text", {"question": "Who is <image>?"}),
     ("counts-and-needles", "counting", "text", {"counts": (1, 2)}),
+    ("choices-and-counts", "counting", "text", {"counts": (1,), "choices": ("b.png", "c.png")}),
     ("empty-answer", "retrieval", "text", {"answers": ("?!",)}),
     ("no-needles", "retrieval", "text", {"needles": ()}),
     ("needles-of-another-kind", "retrieval", "text", PICTURE),
@@ -488,8 +501,12 @@ def ordinal_row(question: str = QUESTION, needles: int = 1) -> HaystackQuestion:
     return HaystackQuestion(id="q", question=question, needles=hidden, choices=("a.png", "b.png"), right=0)
 
 
+def asked(row: HaystackQuestion, ordinal: Any) -> tuple[str, mt.Wording | None]:
+    return worded(row, pictures_named(row.question), ordinal, row.choices)
+
+
 def wording() -> mt.Wording:
-    found = asked(ordinal_row(), "rewrite", ("a.png", "b.png")).wording
+    _, found = asked(ordinal_row(), "rewrite")
     assert found is not None
     return found
 
@@ -602,17 +619,15 @@ SEVERAL = "Which of the second image or the third image is the part of the first
 
 
 def test_what_is_asked_with_an_ordinal() -> None:
-    ways: tuple[Any, ...] = ("rewrite", "neutral", "source")
-    for ordinal in ways:
-        found = asked(ordinal_row("Which cartoon is seen?"), ordinal, ())
-        assert (found.text, found.wording, found.named) == ("Which cartoon is seen?", None, ())
+    for ordinal in ("rewrite", "neutral", "source"):
+        assert asked(ordinal_row("Which cartoon is seen?"), ordinal) == ("Which cartoon is seen?", None)
     for row in (ordinal_row(SEVERAL), ordinal_row(needles=2)):
-        for ordinal in ways[:2]:
+        for ordinal in ("rewrite", "neutral"):
             with pytest.raises(mt.Rejected, match="several-ordinals: expected one ordinal and one needle"):
-                asked(row, ordinal, ())
-        assert asked(row, "source", ()).text == row.question
+                asked(row, ordinal)
+        assert asked(row, "source") == (row.question, None)
     with pytest.raises(mt.Rejected, match=r"ordinal-without-description: .*; set options\.ordinal to rewrite"):
-        asked(ordinal_row("What is missing in the second image?"), "neutral", ())
+        asked(ordinal_row("What is missing in the second image?"), "neutral")
 
 
 def test_a_needle_behind_the_last_ordinal_is_named() -> None:

@@ -18,7 +18,7 @@ PAGE = (ROOT / "builders/README.md").read_text("utf-8")
 FABLES = ROOT / "examples/fables"
 BLOCK = re.compile(r"^```(python|yaml|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SUFFIXES = (".py", ".yaml", ".toml")
-SHOWN = (ROOT / "examples", ROOT / "tests/task/fables")
+SHOWN = (ROOT / "examples", ROOT / "tests/task")
 LINE = re.compile(r"^\| `((?:self|sources|draws)\..*?)` \|", re.MULTILINE)
 ANY_SOURCES = """
     def draft(self, row: PhotographRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
@@ -31,19 +31,32 @@ ANY_SOURCES = """
 
     def the_draft("""
 
+RECORD = """
+    def record(self, example):
+        return {}
+
+    def draft("""
+BACKWARDS = """
+    def prompt(self, record):
+        return super().prompt({**record, "units": record["units"][::-1]})
+
+    def draft("""
 MISTAKES = [
-    ('{"id": example.id, ', "{", "the record's id must be the row's, found none"),
-    ('"answer": data["moral"], ', "", "the record has no 'answer', and answer_of() gives none"),
-    ("in example.units]", "in reversed(example.units)]", "prompt(record) is not the prompt that was packed"),
-    ('"negative", (n,))', '"negative")', "has the role negative and no place"),
-    ('row.text, "gold")', 'row.text, "gold", (0,))', "what is put at a depth has `place=None`"),
-    ('row.text, "gold")', 'row.text, "neadle")', "has the role 'neadle'; roles are"),
+    ("\n    def draft(", RECORD, "the record's id must be the row's, found none"),
+    ("question, row.moral)", "question)", "the row has no field 'answer'"),
+    ("question, row.moral)", "answer=row.moral)", "the row has no field 'question'"),
+    ("question, row.moral)", "question, ' ')", "the answer is empty"),
+    ("\n    def draft(", BACKWARDS, "prompt(record) is not the prompt that was packed"),
+    ("(row.unit(),)", "(replace(row.unit(), role='negative'),)", "has the role negative and no place"),
+    ("(row.unit(),)", "(replace(row.unit(), place=(0,)),)", "what is put at a depth has `place=None`"),
+    ("(row.unit(),)", "(replace(row.unit(), role='neadle'),)", "has the role 'neadle'; roles are"),
+    ("(row.unit(),)", "row.unit()", "required is a Unit, expected a tuple of mt.Unit"),
     ('"sub_em"', '"sub_emm"', "no metric 'sub_emm' is installed"),
     ('"sub_em"', '"doc_qa"', "metric 'doc_qa' cannot score the answer"),
-    ("mt.InOrder(units))", "units)", "expected a TakeOrder such as mt.InOrder(units)"),
-    ("mt.Question(row.id,", 'mt.Question("1",', "expected one question with the id of the row"),
+    ("mt.InOrder([other.unit() for other in others])", "others", "expected a TakeOrder such as mt.InOrder(units)"),
+    ("mt.InOrder([other.unit() for other in others])", "mt.InOrder(others)", "AttributeError: 'Fable' object has no"),
     ("self.others(row, sources)", "self.rows(sources)", "two units of the id"),
-    ("row.text,", "row.txt,", "AttributeError: 'Fable' object has no attribute 'txt' (fables.py, line"),
+    ("self.text,", "self.txt,", "AttributeError: 'Fable' object has no attribute 'txt' (fables.py, line"),
     ("    moral: str\n", "    moral: str\n    author: str\n", "no question was kept"),
     ("others = draws", "sources.documents\n        others = draws", "no documents: its task needs mt.Pdfs"),
     (
@@ -51,7 +64,7 @@ MISTAKES = [
         "import helper\nimport mmlongbench.task as mt\n",
         "a task file is one file",
     ),
-    ('"fables": fables}', '"fables": fables, "length": 3}', "holds 'length', which the engine adds"),
+    ("question, row.moral)", "question, row.moral, {'length': 3})", "holds 'length', which the engine adds"),
     ("mt.Task[Fable]", "mt.Task", "lacks row_type"),
 ]
 """A piece of the task, what stands there in its place, and the message."""
@@ -60,13 +73,11 @@ MISTAKES = [
 def test_every_excerpt_stands_in_a_file_that_a_test_builds() -> None:
     files = [path.read_text("utf-8") for folder in SHOWN for path in folder.rglob("*") if path.suffix in SUFFIXES]
     excerpts = [body for _, body in BLOCK.findall(PAGE)]
-    assert len(excerpts) == 4
+    assert len(excerpts) == 6
     assert not [body for body in excerpts if not any(body.strip("\n") in text for text in files)]
 
 
-@pytest.mark.parametrize(
-    "kind", [mt.Draft, mt.Question, mt.Unit, mt.PackedExample], ids=lambda kind: str(kind.__name__)
-)
+@pytest.mark.parametrize("kind", [mt.Draft, mt.Unit, mt.PackedExample], ids=lambda kind: str(kind.__name__))
 def test_every_field_is_named(kind: type) -> None:
     assert not [field.name for field in fields(kind) if f"`{field.name}`" not in PAGE]
 
@@ -112,6 +123,7 @@ def test_a_common_mistake_is_refused_with_the_message_of_the_page(
     (tmp_path / "task/helper.py").write_text("")
     text = task.read_text("utf-8")
     assert right in text
+    text = text.replace("import mmlongbench", "from dataclasses import replace\n\nimport mmlongbench", 1)
     task.write_text(text.replace(right, wrong, 1), "utf-8")
     options = ["--limit", "2", "--lengths", "2K", "--workers", "1"]
     ran = command("build", tmp_path / "task/fables.yaml", "--out", tmp_path / "out", *options)

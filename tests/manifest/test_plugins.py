@@ -245,9 +245,10 @@ def test_a_metric_that_does_not_call_the_init_of_its_base_is_named(monkeypatch: 
         """Keep nothing."""
 
     kind: Any = own(Half, __init__=forgotten)
-    monkeypatch.setattr(running, "metric_type", lambda name: kind)
+    monkeypatch.setattr(running, "metric_of", lambda builder, name: kind)
+    builder: Any = None
     with ExitStack() as stack, pytest.raises(PluginCallError, match=r"metric 'half': __init__\(\): AttributeError"):
-        running._open_metrics(["half"], Run("model", ("half",), Settings()), stack)
+        running._open_metrics({"half": builder}, Run("model", ("half",), Settings()), stack)
 
 
 OURS = {(kind, plugin.name): plugin for kind in GROUPS for plugin in installed(kind) if plugin.origin == "mmlongbench"}
@@ -483,7 +484,7 @@ def test_a_file_elsewhere_is_refused_and_loading_a_manifest_runs_nothing(folder:
         ("", "lines.py has no class 'Lines'; it has none"),
         ("Lines = 5", "builder 'lines.py:Lines' is broken: 5 is not a subclass of mmlongbench.task.builder.Builder"),
         (TASK.replace('metric = "sub_em"', "pass"), "is broken: <class 'Lines'> lacks metric, which a builder needs"),
-        (TASK.replace("def record", "def recrod"), "is broken: <class 'Lines'> lacks record, which a builder needs"),
+        (TASK.replace("def draft", "def darft"), "is broken: <class 'Lines'> lacks draft, which a builder needs"),
         (TASK.replace("[Line]", ""), "is broken: <class 'Lines'> lacks row_type, which a builder needs"),
         (TASK.replace("text: str", "pass"), "'row_type' is Line, expected a subclass of mt.Row with the fields of a"),
         (TASK.replace('"sub_em"', "5"), "'metric' is 5, expected the name of a metric"),

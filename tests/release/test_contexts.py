@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import mmlongbench as mm
-from mmlongbench.prompt import Image, Prompt, shows
+from mmlongbench.prompt import Part, Prompt, shows
 from mmlongbench.release.changed_contexts import CONTEXTS, contextual
 from mmlongbench.release.selection import SUBSETS, Selection, select
 

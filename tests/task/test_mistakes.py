@@ -25,7 +25,7 @@ BUILDERS = {
     "NotANumber": f"record(), {ROW}record['share'] is nan, which JSON cannot hold",
     "Neadle": f"draft(), {ROW}unit '0.png' has the role 'neadle'; roles are exemplar, gold, needle, negative, own",
     "PlacedNeedle": f"draft(), {ROW}unit '0.png' has the role needle and a place: what is put at a depth has `place=No",
-    "NoPlace": f"draft(), {ROW}unit '1.png' has the role negative and no place: only units of the roles gold and need",
+    "NoPlace": f"draft(), {ROW}unit '0.png' has the role negative and no place: only units of the roles gold and need",
     "NoNeedle": f"draft(), {ROW}the task has placements, and no required unit is a needle; give one the role needle",
     "Twice": f"draft(), {ROW}the units 'again' and '6.png' show the same picture, tiles/6.png",
     "OtherQuestion": f"draft(), {ROW_1}expected one question with the id of the row, found 'other'",

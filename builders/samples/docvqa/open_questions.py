@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pymupdf
 
-from builders.docvqa.m_longdoc import DPI
+from builders.docvqa.public import DPI
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.prose import Fact
 from builders.samples.docvqa.reports import QuestionedReport, read_reports

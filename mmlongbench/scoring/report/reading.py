@@ -18,6 +18,7 @@ import pandas as pd
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.manifest.plugins import metric_type
+from mmlongbench.manifest.task_files import task_file
 from mmlongbench.release.layout import LOCK
 from mmlongbench.scoring.scores import (
     CONTEXT,
@@ -81,6 +82,8 @@ class Totals(dict[str, Callable[[Sequence[Score]], Mapping[str, float]] | None])
 
     def __missing__(self, name: str) -> Callable[[Sequence[Score]], Mapping[str, float]] | None:
         self[name] = None
+        if task_file(name):  # the metric of a task file, which a report cannot load
+            return None
         try:
             metric = metric_type(name)
         except MMLongBenchError as error:

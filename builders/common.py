@@ -1,0 +1,222 @@
+"""Code that several task families share: checks of raw fields, pages as units, files of pictures and of splits."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import mmlongbench.task as mt
+from mmlongbench.task import Fault, Rejected, SourceError, file_inside, visible_files
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded in UTF-8. A text with half a surrogate pair cannot be encoded; file names
+    and JSON may have such texts.
+    """
+    return not _SURROGATE.search(text)
+
+
+def refused(reason: str, expected: str, found: str, field: str, todo: str) -> Rejected:
+    """Return the error of a row that is refused for one of its fields."""
+    return Rejected(Fault(reason, expected, found, field=field, todo=todo))
+
+
+def not_unicode(text: str, field: str) -> Fault | None:
+    """Return the fault of a field whose text cannot be encoded; None if the text can be encoded."""
+    todo = "write the text in valid Unicode"
+    lone = Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
+    return None if is_unicode(text) else lone
+
+
+def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
+    """Return the fault of a field that is missing or has the wrong type. It shows at most `most` characters of the
+    value.
+    """
+    found = repr(raw[field])[:most] if field in raw else "nothing"
+    return Fault(
+        "missing-or-mistyped-field", expected, found, field=field, todo="correct the field in the source or with errata"
+    )
+
+
+def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | None:
+    """Return the fault of a field that holds no text or only blanks; None if the field holds other text."""
+    value = raw.get(field)
+    return None if isinstance(value, str) and value.strip() else mistyped(raw, field, "a text", most)
+
+
+def page_number(path: str) -> int:
+    """Return the number of a page, from 0, by the name of its image.
+
+    >>> page_number("multi-lexsum/31854/31854_page12.jpg")
+    12
+
+    Raises:
+        ValueError: the name has no number.
+
+    """
+    if not (found := re.search(r"page(\d{1,6})\.\w+$", path)):
+        raise ValueError(f"{path}: expected a name that ends in page<N>")
+    return int(found[1])
+
+
+def page_unit(
+    path: str, index: int, role: mt.Role, place: tuple[int, ...], label: str, document: str | None = None
+) -> mt.Unit:
+    """Return a page as an image, after a line that names its document.
+
+    Args:
+        path: the path of the page's image.
+        index: the page's number, from 0.
+        role: see `mt.Unit.role`.
+        place: see `mt.Unit.place`.
+        label: the text after the document's name, such as ` (page 3)`.
+        document: what the line calls the document; None: the first characters of its name (`mt.label`).
+
+    """
+    folder = path.split("/")[-2]
+    called = mt.label(folder) if document is None else document
+    data = {"index": index, "label": called}
+    head = f"Document {called}{label}: "
+    return mt.Unit(path, mt.Image(path), place, role, head, group=folder, data=data)
+
+
+def text_unit(page: mt.Unit, text: str) -> mt.Unit:
+    """Return a page as a text unit, with the number of the page before the text."""
+    head = f"Document {page.data['label']} (page {page.data['index']}): "
+    return replace(page, body=f"\n{text}", head=head, data={**page.data, "text": text})
+
+
+def parted_unit(page: mt.Unit, text: str, images: Sequence[str], **data: object) -> mt.Unit:
+    """Return a page as a text with images in it, in place of the markers of the text; `data` is added to the unit's."""
+    unit, pieces = text_unit(page, text), text.split(mt.MARKER)
+    parts: list[mt.Part] = []
+    for path, piece in zip(images, pieces[1:], strict=True):
+        parts += [mt.Image(path), *([piece] if piece else [])]
+    return replace(unit, body=f"\n{pieces[0]}", further=tuple(parts), data={**unit.data, **data})
+
+
+def with_text(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+    """Return a page as the text that its PDF has; `page.data["document"]` must be the id of its document."""
+    return text_unit(page, documents.page_text(page.data["document"], page.data["index"]))
+
+
+def text_fields(pages: Sequence[mt.Unit]) -> dict[str, object]:
+    """Return two fields of a record: the texts of the pages, as a list; and the positions in this list, from 0, of the
+    pages without text, as one string such as `0, 3`.
+    """
+    texts = [str(page.data["text"]) for page in pages]
+    without = ", ".join(str(place) for place, text in enumerate(texts) if not text)
+    return {"page_text_list": texts, "pages_without_text": without}
+
+
+def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | None:
+    """Return the file of a picture below a folder; None if there is no such file or it is outside the folder.
+
+    Names are relative to `root`, which is `folder` or a folder below it; by default, it is `folder`. If no file has the
+    name, the first folder of the name is left out, because a user may give this folder itself: the picture
+    `train_mini/a/1.jpg` is the file `a/1.jpg` below `train_mini`.
+    """
+    parts, root = PurePosixPath(name).parts, root or folder
+    for tried in (parts, parts[1:]):
+        if tried and (path := file_inside(root, PurePosixPath(*tried))):
+            return path if file_inside(folder, path.absolute()) else None
+    return None
+
+
+PARQUET = ".parquet"
+"""The ending of Parquet files."""
+_SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation"}
+_SPLITS |= {"dev": "validation", "test": "test"}
+_PART = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
+"""Matches the name of a file that is one of several of a split."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFiles:
+    """The Parquet files that a source means."""
+
+    name: str
+    """The name of their split; empty if no name tells it."""
+    files: tuple[Path, ...]
+    """The files, in the order of their names."""
+    others: tuple[str, ...] = ()
+    """The names of the splits that the source has besides."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user must know about the choice, one sentence each."""
+        said = []
+        if self.others:
+            said.append(
+                f"of the splits {', '.join(sorted((self.name, *self.others)))}, only {self.name} is read; to read "
+                "another one, name its files alone, as in data/train-*.parquet"
+            )
+        counts = {int(part["count"]) for part in map(_PART.fullmatch, (file.name for file in self.files)) if part}
+        if len(counts) == 1 and (count := counts.pop()) > len(self.files):
+            split = f"the split {self.name}" if self.name else "the split"
+            said.append(f"only {len(self.files)} of the {count} files of {split} are there; rows are numbered in these")
+        return tuple(said)
+
+
+def split_of(name: str) -> str:
+    """Return the split that the path of a file names, in the benchmark's words; empty if it names none.
+
+    >>> split_of("data/val-00000-of-00003.parquet"), split_of("plain_text/test/0000.parquet"), split_of("0000.parquet")
+    ('validation', 'test', '')
+    """
+    words = re.findall(r"[a-z]+", name.lower())
+    return next((_SPLITS[word] for word in reversed(words) if word in _SPLITS), "")
+
+
+def split_files(source: Path, preferred: str = "test") -> SplitFiles:
+    """Return the Parquet files of one split: the file that the source is, or all files of a folder that has one split.
+    If a folder has several splits, it is the preferred one.
+
+    Raises:
+        SourceError: there is no Parquet file; there are several splits, but not the preferred one; or two files have
+            one name.
+
+    """
+    if not source.is_dir():
+        return SplitFiles(split_of(source.name), (source,))
+    splits: dict[str, list[Path]] = {}
+    for file in visible_files(source):
+        if file.suffix.lower() == PARQUET:
+            splits.setdefault(split_of(file.relative_to(source).as_posix()), []).append(file)
+    if not splits:
+        expected, todo = "Parquet files of one split", "give the folder that has them, or a file"
+        raise SourceError(Fault("missing-split", expected, "none", source.name, todo=todo))
+    if len(splits) > 1 and preferred not in splits:
+        names = ", ".join(sorted(name or "no split" for name in splits))
+        expected, todo = "files of one split", "give a folder with the files of one split"
+        raise SourceError(Fault("several-splits", expected, f"files of {names}", source.name, todo=todo))
+    name = preferred if len(splits) > 1 else next(iter(splits))
+    files = sorted(splits[name], key=lambda file: file.name)
+    for file in files:
+        if len(copies := [each.relative_to(source).as_posix() for each in files if each.name == file.name]) > 1:
+            expected, todo = "each file of a split once", "take one of the copies out"  # they may be the same rows
+            raise SourceError(Fault("several-splits", expected, " and ".join(copies[:2]), source.name, todo=todo))
+    return SplitFiles(name, tuple(files), tuple(sorted(filter(None, {*splits} - {name}))))
+
+
+def open_parquet(file: Path) -> "ParquetFile":
+    """Open a Parquet file, to be read in parts.
+
+    Raises:
+        SourceError: it is no Parquet file.
+
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        found, todo = str(error)[:200], "download the file again"
+        raise SourceError(Fault("unreadable-source", "a Parquet file", found, file.name, todo=todo)) from error

@@ -1,1 +1,0 @@
-"""Code that several task families share: pages as units, checks of raw fields. It knows no family."""

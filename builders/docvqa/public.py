@@ -1,0 +1,442 @@
+"""The readers of MMLongBench-Doc, LongDocURL and M-LongDoc: questions about PDFs, or about their published page images.
+
+Pages count from 1 in all annotations.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+import mmlongbench.task as mt
+from builders.common import refused
+from builders.docvqa.rows import (
+    DocumentQuestion,
+    DocVQAOptions,
+    clean,
+    missing_pages,
+    read_list,
+    strings_of,
+    texts_in,
+    write_list,
+)
+
+# --- MMLongBench-Doc --------------------------------------------------------------------------------------------------
+
+FIELDS = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
+
+
+class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
+    """MMLongBench-Doc: 1,082 questions over 135 PDFs."""
+
+    # Ma et al. 2024, arXiv:2407.01523. A row has seven string fields; pages and lists are Python literals. Known errors
+    # of the data (page 0, answerable rows without pages, "Int" answers that are not integers, lists without brackets)
+    # are repaired or refused row by row.
+
+    row_type: ClassVar[type[mt.Row]] = DocumentQuestion
+    sources: ClassVar[tuple[str, ...]] = ("samples", "documents")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "samples": (
+            "The file `samples.json` (a JSON array) or a Parquet file of the hub; a row has doc_id, doc_type, "
+            "question, answer, evidence_pages (from 1), evidence_sources and answer_format, all of them texts."
+        ),
+        "documents": "A folder of PDFs, without subfolders; a PDF has the name that doc_id gives it.",
+    }
+    image_folder: ClassVar[str] = "mmlongbench-doc"
+
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+        """Yield each row of the source; its id is `mmlongdoc_<row>`, from 0."""
+        path = sources["samples"]
+        rows = _parquet_rows(path) if path.suffix == ".parquet" else mt.load_json(path, "a JSON array of rows")
+        if not isinstance(rows, list):
+            expected, todo = "a JSON array of rows", "give samples.json, or the Parquet file of the hub"
+            raise mt.SourceError(mt.Fault("invalid-source", expected, type(rows).__name__, path.name, todo=todo))
+        for number, raw in enumerate(rows):
+            todo = "remove the row, or fetch the file again"
+            fault = mt.Fault("not-a-row", "an object of seven fields", type(raw).__name__, todo=todo)
+            yield mt.raw_row(f"mmlongdoc_{number}", raw if isinstance(raw, dict) else fault, path.name, f"row {number}")
+
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+        """Return one row cleaned."""
+        name, doc_type, question, answer, pages, places, declared = strings_of(raw.fields, *FIELDS)
+        listed = mt.literal_list(places)
+        return clean(
+            raw.id,
+            name[:-4] if name.lower().endswith(".pdf") else name,
+            question,
+            answer,
+            declared,
+            pages,
+            doc_type=doc_type,
+            sources=texts_in(listed),
+            repairs=() if listed is not None else ("unreadable-evidence-sources-dropped",),
+        )
+
+    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+        """Return all PDFs of the folder except hidden ones, by their names without the ending. PDFs that share such a
+        name are refused.
+        """
+        return mt.pdfs_by_name(sources["documents"], is_deep=False)
+
+
+def _parquet_rows(path: Path) -> list[dict[str, object]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows: list[dict[str, object]] = pq.read_table(path).to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is not UTF-8
+        found, todo = str(error).replace(f"{path.parent}/", "")[:200], "fetch the file again"
+        raise mt.SourceError(mt.Fault("unreadable-source", "a Parquet file", found, path.name, todo=todo)) from error
+    return rows
+
+
+# --- LongDocURL -------------------------------------------------------------------------------------------------------
+
+_IMAGE = re.compile(r"(.+)_(\d+)\.png", re.IGNORECASE)
+
+
+class LongDocURL(mt.Reader[DocumentQuestion]):
+    """LongDocURL: 2,325 questions over 396 documents."""
+
+    # Deng et al. 2024, arXiv:2412.18424. Image files count from 0. A question is about a window of 30 pages
+    # (`start_end_idx`). The published images have 72 DPI, so a page has a quarter of the tokens that it has at 144 DPI.
+
+    row_type: ClassVar[type[mt.Row]] = DocumentQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions",)
+    optional_sources: ClassVar[tuple[str, ...]] = ("documents", "page_images")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "The file `LongDocURL.jsonl`; a line has doc_no, question, answer, answer_format, evidence_pages "
+            "(from 1) and start_end_idx, and may have evidence_sources, task_tag, question_type and "
+            "total_pages."
+        ),
+        "documents": (
+            "A folder of PDFs, each named `<doc_no>.pdf`, also in subfolders. Give this source, page_images, or both."
+        ),
+        "page_images": (
+            "The folder of the published page images, `<doc_no>_<page from 0>.png`, also in subfolders; they "
+            "have 72 DPI, so set `pages.dpi` to 72."
+        ),
+    }
+    image_folder: ClassVar[str] = "longdocurl"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
+
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+        """Yield each row of the source; its id is `longdocurl_<row>`, from 0."""
+        path = sources["questions"]
+        for number, (line, _, raw) in enumerate(mt.json_lines(path)):
+            yield mt.raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
+
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+        """Return one row cleaned."""
+        fields = raw.fields
+        doc, question, declared = strings_of(fields, "doc_no", "question", "answer_format")
+        window = fields.get("start_end_idx")
+        pages = window if isinstance(window, list) and all(type(page) is int for page in window) else []
+        if len(pages) != 2 or not 1 <= pages[0] <= pages[1]:
+            expected, todo = "[first, last] page from 1", "correct it with errata"
+            raise refused("window-out-of-range", expected, repr(window)[:80], "start_end_idx", todo)
+        return clean(
+            raw.id,
+            doc,
+            question,
+            fields.get("answer"),
+            declared,
+            fields.get("evidence_pages"),
+            question_type=": ".join(str(fields[key]) for key in ("task_tag", "question_type") if fields.get(key)),
+            sources=texts_in(fields.get("evidence_sources")),
+            window=(pages[0] - 1, pages[1] - 1),
+        )
+
+    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+        """Return the PDFs by name and, for documents without a PDF, the published page images. A document is refused if
+        it lacks a page, or has two different images of one page.
+        """
+        questions = sources["questions"]
+        pdfs = mt.pdfs_by_name(sources["documents"]) if "documents" in sources else {}
+        if "page_images" not in sources:
+            if "documents" in sources:
+                return pdfs
+            expected = "source.documents (a folder of PDFs) or source.page_images (the published ones)"
+            raise mt.SourceError(
+                mt.Fault("missing-source", expected, "neither", questions.name, todo="set one of them")
+            )
+        folder = sources["page_images"]
+        if not folder.is_dir():
+            expected, todo = "a folder of page images", "give the folder that holds the images"
+            raise mt.SourceError(mt.Fault("unreadable-source", expected, "a file", folder.name, todo=todo))
+        totals: dict[str, int] = {}
+        for _, _, raw in mt.json_lines(questions):
+            doc, total = (raw.get("doc_no"), raw.get("total_pages")) if isinstance(raw, dict) else (None, None)
+            if isinstance(doc, str) and isinstance(total, int) and not isinstance(total, bool):
+                totals.setdefault(doc, total)
+        images: dict[str, dict[int, Path]] = {}
+        found: dict[str, mt.Pages | mt.Fault] = {}
+        for path in mt.visible_files(folder):
+            if match := _IMAGE.fullmatch(path.name):
+                other = images.setdefault(match[1], {}).setdefault(int(match[2]), path)
+                if other != path and other.read_bytes() != path.read_bytes():
+                    names = f"{other.relative_to(folder)}, {path.relative_to(folder)}"
+                    reason, expected, todo = (
+                        "two-documents-of-one-name",
+                        "one image for each page",
+                        "remove one of the two",
+                    )
+                    found[match[1]] = mt.Fault(reason, expected, names, folder.name, todo=todo)
+        for doc, pages in images.items():
+            last = max(max(pages), totals.get(doc, 0) - 1)
+            lacking = missing_pages(doc, pages, 0, last, "", "fetch them, or give the PDF")
+            if doc not in found:
+                found[doc] = lacking or mt.PageImages(tuple(pages[number] for number in sorted(pages)), dpi=72)
+        return found | pdfs
+
+
+# --- M-LongDoc --------------------------------------------------------------------------------------------------------
+
+PAGES = "pages"
+"""The name of the source that `MLongDoc.extract` makes."""
+DPI = 150
+"""The resolution at which its authors' program draws pages."""
+MAX_PAGES = 10_000
+"""The maximum number of a page."""
+_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg"}
+CATEGORIES = {"texts": "Text", "tables": "Table", "figures or diagrams or charts": "Figure"}
+"""The categories of questions, and how the other public datasets call such a source of an answer."""
+FACETS = ("annotator", "subject")
+"""The columns that `options.facets` may name: the model that wrote a question, and the kind of the document."""
+VALID = "valid"
+"""The field that the sheets add to a row: `1` if people kept the question."""
+_MARKS = {"1.0": "1", "true": "1", "0.0": "0", "false": "0", "": "empty"}
+"""Marks as sheets and programs write them, and their usual form."""
+_NOT_MARKED = "no mark"
+
+
+class MLongDoc(mt.Reader[DocumentQuestion]):
+    """M-LongDoc: 851 questions over 180 PDFs."""
+
+    # Chia et al. 2025, arXiv:2411.06176: open questions about one page of a long PDF, 1,051 rows, mostly without
+    # answers. People kept 851 of them: their sheets have a column `valid`, and a row is joined to its mark by the text
+    # of the question. Rows of the training files have an answer, which is kept as the reference.
+    #
+    # A page of a parsed document is a line whose picture is in base64. The pictures are written as files, and named by
+    # the number of the page. A page's text and its cut-outs are not used: a release has the text that the PDF or OCR
+    # gives, and finds tables and figures in the PDF.
+
+    row_type: ClassVar[type[mt.Row]] = DocumentQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
+    optional_sources: ClassVar[tuple[str, ...]] = ("annotations", "metadata")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "A folder with the files `test_*.json`, or one such file: JSON Lines with question, answer (mostly empty), "
+            "category, evidence_pages (from 1) and source (`data/test/<name>.json`)."
+        ),
+        "documents": (
+            "A folder of PDFs, each named `<name>.pdf`, or of parsed documents `<name>.json` (JSON Lines with the "
+            "number and the picture of each page, at 150 DPI), also in subfolders; a PDF goes before a parsed document."
+        ),
+        "annotations": (
+            "A folder with the sheets of the people who checked the questions (`.xlsx`, or CSV), or one sheet; the "
+            "columns are question and valid, and only questions with the value 1 are asked. Without this source all "
+            "questions are asked."
+        ),
+        "metadata": (
+            "The file `metadata.csv` with the columns url and category, for `options.facets: [subject]` and the "
+            "addresses of the documents."
+        ),
+    }
+    extracted_from: ClassVar[Mapping[str, str]] = {PAGES: "documents"}
+    image_folder: ClassVar[str] = "m-longdoc"
+    fixed_fields: ClassVar[tuple[str, ...]] = (VALID,)
+
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+        """Yield each row; its id is `m_longdoc_<name of the file, without test_>_<row>`, from 0."""
+        marks = _marks(sources["annotations"]) if "annotations" in sources else None
+        subjects = {name: category for name, _, category in _described(sources)}
+        for file in _question_files(sources["questions"]):
+            domain = file.stem.removeprefix("test_")
+            for number, (line, _, raw) in enumerate(mt.json_lines(file)):
+                if isinstance(raw, dict):
+                    subject = subjects.get(PurePosixPath(str(raw.get("source"))).stem, "")
+                    raw = {**raw, "domain": domain, "subject": subject}
+                    if marks is not None:
+                        raw[VALID] = marks.get(str(raw.get("question")).strip(), _NOT_MARKED)
+                yield mt.raw_row(f"m_longdoc_{domain}_{number}", raw, file.name, f"line {line}")
+
+    def addresses(self, sources: mt.SourcePaths) -> Mapping[str, str]:
+        """Return the URLs of `metadata.csv`."""
+        return {name: url for name, url, _ in _described(sources)}
+
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+        """Return one row cleaned. A row that people did not keep is skipped."""
+        fields = raw.fields
+        mark, todo = _mark(fields.get(VALID, "1")), "leave out source.annotations to ask every question"
+        if mark in ("0", "empty"):
+            found = f"{VALID}: {mark}"
+            raise mt.Rejected(
+                mt.Fault("not-kept-by-people", f"{VALID}: 1", found, field=VALID, todo=todo, is_expected=True)
+            )
+        if mark == _NOT_MARKED:
+            todo = f"give all sheets of the people, or {todo}"
+            raise refused("not-marked", f"a mark in {VALID}", "no sheet has the question", VALID, todo)
+        if mark != "1":
+            raise refused("unknown-mark", "1 or 0", f"{VALID}: {mark}"[:80], VALID, "correct it in the sheet")
+        question, category, source = strings_of(fields, "question", "category", "source")
+        if category not in CATEGORIES:
+            expected = f"one of {', '.join(CATEGORIES)}"
+            raise refused("unknown-category", expected, category[:80], "category", "correct it with errata")
+        name = PurePosixPath(PurePosixPath(source).name)
+        if name.suffix not in (".json", ".pdf"):
+            expected = "a path such as data/test/<name>.json"
+            raise refused("unknown-source", expected, source[:80], "source", "correct it with errata")
+        return clean(
+            raw.id,
+            name.stem,
+            question,
+            fields.get("answer"),
+            None,
+            fields.get("evidence_pages"),
+            doc_type=str(fields.get("domain") or ""),
+            sources=(CATEGORIES[category],),
+            columns={name: mt.escape_markers(str(fields.get(name) or "")) for name in FACETS},
+        )
+
+    def extract(self, sources: mt.SourcePaths, folder: Path) -> None:
+        """Write the pages of parsed documents as files, for documents without a PDF. A document with a line that cannot
+        be used is refused as a whole: it would lack a page.
+        """
+        if not sources["documents"].is_dir():
+            return
+        files = [file for file in mt.visible_files(sources["documents"]) if file.suffix.lower() in (".json", ".jsonl")]
+        if not files:
+            return
+        known = mt.pdfs_by_name(sources["documents"])
+        listed: dict[str, list[str | None] | mt.Fault] = {}
+        for number, file in enumerate(file for file in files if file.stem not in known):
+            if file.stem in listed:
+                expected, found, todo = "names that differ", f"{file.stem} twice", "rename or remove one of them"
+                listed[file.stem] = mt.Fault("two-documents-of-one-name", expected, found, todo=todo)
+                continue
+            (folder / PAGES / f"{number:05d}").mkdir(parents=True)
+            listed[file.stem] = _written(file, folder / PAGES, f"{number:05d}")
+        (folder / PAGES).mkdir(exist_ok=True)
+        write_list(folder / PAGES, listed)
+
+    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+        """Return the PDFs by name and, for documents without a PDF, the pages of the parsed document."""
+        parsed: dict[str, mt.Pages | mt.Fault] = {}
+        for doc, pages in read_list(sources[PAGES]) if PAGES in sources else ():
+            parsed[doc] = mt.PageImages(tuple(filter(None, pages)), dpi=DPI) if isinstance(pages, list) else pages
+        return {**parsed, **mt.pdfs_by_name(sources["documents"])}
+
+    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+        """Return which files are not read, and whether questions are asked that people did not keep.
+
+        Raises:
+            SourceError: `options.facets` names a column that there is not.
+
+        """
+        for name in options.facets if isinstance(options, DocVQAOptions) else ():
+            if name not in FACETS:
+                todo = f"the columns are {' and '.join(FACETS)}{mt.nearest(name, FACETS)}"
+                fault = mt.Fault("unknown-column", "a column of M-LongDoc", repr(name), "", "", "facets", todo)
+                raise mt.SourceError(fault)
+        notes, questions = [], sources["questions"]
+        read = _question_files(questions)
+        others = [file.name for file in mt.visible_files(questions) if file not in read] if questions.is_dir() else []
+        if others:
+            notes.append(f"{questions.name}: not read: {', '.join(others)[:200]}; to read one of them, name it alone")
+        if "annotations" not in sources:
+            notes.append("all questions are asked; source.annotations keeps those that people kept (851 of 1,051)")
+        return notes
+
+
+def _question_files(questions: Path) -> list[Path]:
+    """Return the file itself, or the files `test_*.json` of a folder."""
+    if not questions.is_dir():
+        return [questions]
+    files = [file for file in mt.visible_files(questions) if file.name.startswith("test_") and file.suffix == ".json"]
+    if not files:
+        expected, todo = "files such as test_academic.json", "give the folder data/questions, or one file"
+        raise mt.SourceError(mt.Fault("missing-source", expected, "none", questions.name, todo=todo))
+    return files
+
+
+def _marks(annotations: Path) -> dict[str, str]:
+    """Return the mark of each question in the sheets, by the text of the question.
+
+    A question that one sheet keeps is kept, whatever another sheet says: no question of the public sheets is in two.
+    """
+    files = [annotations]
+    if annotations.is_dir():
+        files = [file for file in mt.visible_files(annotations) if file.suffix.lower() in (".xlsx", ".csv")]
+        files = [file for file in files if file.parent == annotations]
+    if not files:
+        todo = "give the folder data/annotation, or one of its sheets"
+        raise mt.SourceError(mt.Fault("missing-source", "sheets (.xlsx or .csv)", "none", annotations.name, todo=todo))
+    marks: dict[str, str] = {}
+    for file in files:
+        for place, raw in mt.table_rows(file, mt.Columns(("question", VALID))):
+            if isinstance(raw, mt.Fault):
+                raise mt.SourceError(replace(raw, file=file.name, place=place))
+            if question := str(raw.get("question") or "").strip():
+                mark = _mark(raw.get(VALID))
+                marks[question] = "1" if "1" in (mark, marks.get(question)) else mark
+    return marks
+
+
+def _mark(value: object) -> str:
+    """Return the mark of a question in one form.
+
+    >>> _mark(1.0), _mark("TRUE"), _mark(" 0 "), _mark(None), _mark("maybe")
+    ('1', '1', '0', 'empty', 'maybe')
+    """
+    text = "" if value is None else str(value).strip().lower()
+    return _MARKS.get(text, text)
+
+
+def _described(sources: mt.SourcePaths) -> Iterator[tuple[str, str, str]]:
+    """Yield (name of the PDF without the ending, URL, category) of each document of `metadata.csv`, if it is given."""
+    if "metadata" in sources:
+        for _, raw in mt.table_rows(sources["metadata"], mt.Columns(("url", "category"))):
+            if isinstance(raw, dict):
+                url = str(raw.get("url") or "").strip()
+                yield PurePosixPath(url).name.removesuffix(".pdf"), url, str(raw.get("category") or "")
+
+
+def _written(file: Path, root: Path, folder: str) -> list[str | None] | mt.Fault:
+    """Write the pages of a parsed document into a folder below the root; return their paths, or what is wrong."""
+    pages: dict[int, str] = {}
+    for place, _, raw in mt.json_lines(file):
+        page = raw if isinstance(raw, mt.Fault) else _page(raw)
+        if isinstance(page, tuple) and page[0] in pages:
+            found, todo = f"page {page[0]} twice", "remove a line"
+            page = mt.Fault("two-pages-of-one-number", "each page once", found, todo=todo)
+        if isinstance(page, mt.Fault):
+            return replace(page, file=file.name, place=f"line {place}")
+        number, data, ending = page
+        pages[number] = f"{folder}/page_{number}.{ending}"
+        (root / pages[number]).write_bytes(data)
+    todo = "make the file again from the PDF, or give the PDF"
+    lacking = missing_pages(file.stem, pages, 1, max(len(pages), 1), file.name, todo)
+    return lacking or [pages[number] for number in sorted(pages)]
+
+
+def _page(raw: Mapping[str, object]) -> tuple[int, bytes, str] | mt.Fault:
+    """Return the number, the bytes and the file ending of a page, or what is wrong with the line."""
+    number, text = raw.get("number"), raw.get("image_string")
+    if type(number) is not int or not 1 <= number <= MAX_PAGES:
+        expected = f"the number of a page, from 1 to {MAX_PAGES}"
+        return mt.Fault("page-without-number", expected, repr(number)[:80], field="number", todo="correct the line")
+    try:
+        data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+    except (binascii.Error, ValueError):
+        data = b""
+    for start, ending in _SIGNATURES.items():
+        if data.startswith(start):
+            return number, data, ending
+    expected, found = "a PNG or JPEG in base64", f"{str(text)[:24]!r}" if text else "nothing"
+    return mt.Fault("broken-page", expected, found, field="image_string", todo="make the file again from the PDF")

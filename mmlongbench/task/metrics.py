@@ -1,0 +1,46 @@
+"""What metrics need: the contract of a metric, what it is given, and formats of answers.
+
+A metric of one task is a function in its file (`Task.metric`). Use `import mmlongbench.task as mt`, and
+`mt.metrics.RuleMetric`.
+"""
+
+from mmlongbench.answers import (
+    ANSWER_FORMATS,
+    NOT_ANSWERABLE,
+    AnswerFormat,
+    is_not_answerable,
+    literal_list,
+    number_format,
+)
+from mmlongbench.errors import ReleaseError, ScoringError
+from mmlongbench.task.metric import (
+    Details,
+    Judge,
+    Metric,
+    MetricWithTotals,
+    Profile,
+    Provenance,
+    RuleMetric,
+    ScoringInput,
+    Settings,
+)
+
+__all__ = [
+    "ANSWER_FORMATS",
+    "NOT_ANSWERABLE",
+    "AnswerFormat",
+    "Details",
+    "Judge",
+    "Metric",
+    "MetricWithTotals",
+    "Profile",
+    "Provenance",
+    "ReleaseError",
+    "RuleMetric",
+    "ScoringError",
+    "ScoringInput",
+    "Settings",
+    "is_not_answerable",
+    "literal_list",
+    "number_format",
+]
