@@ -123,7 +123,7 @@ class ExampleChecks:
         if fault:
             raise self._broken("record()", fault, row)
         if example.placement in (None, self._bound.placements[0]):
-            self._check_variants(example, record, row)
+            self._check_variants(example, released, row)
 
     def _check_variants(self, example: PackedExample, record: Record, row: Row) -> None:
         """Refuse a variant of the prompt (`Builder.variants`) that cannot be made from a record, or that shows a

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from mmlongbench.cli.console import grid, print_grids, say, screen_width
-from mmlongbench.cli.options import COUNT, FOLDER, NEW_FILE, number_of, with_tasks
+from mmlongbench.cli.options import COUNT, FOLDER, NEW_FILE, number_of, variant_option, with_tasks
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import TaskFiles
@@ -70,6 +70,7 @@ def _head(example: ShownExample) -> RenderableType:
         "context": context,
         "needles" if len(places) > 1 else "needle": "\n".join(places),
         "evidence": evidence,
+        "variant": example.variant,
         "note": "; ".join(example.notes),
     }
     head = grid(2)
@@ -217,6 +218,7 @@ def _foot(example: ShownExample, *, is_full: bool) -> RenderableType:
     metavar="NUMBER",
     help="Its depth, such as 0.2, or its permutation; by default the first.",
 )
+@variant_option("Show another form of the prompt that its task offers, such as oracle (visual RAG).")
 @click.option("--full", is_flag=True, help="Show all texts and all units in full.")
 @click.option("--html", type=NEW_FILE, help="Write an HTML page with the images.")
 @click.option("--messages", "as_messages", is_flag=True, help="Print the messages that a model is sent, as JSON.")
@@ -238,6 +240,7 @@ def show(
     dataset: str | None,
     length: str | None,
     placement: float | None,
+    variant: str,
     full: bool,
     html: Path | None,
     as_messages: bool,
@@ -254,7 +257,7 @@ def show(
         raise click.UsageError("--images and --max-pixels need --messages")
     if as_messages and (html or full):
         raise click.UsageError("--messages prints JSON alone: leave out --html and --full")
-    opened = open_release(release, tasks)
+    opened = open_release(release, tasks, variant)
     example, places = find_example(opened, id, dataset, length, placement)
     if as_messages:
         messages = example.messages(images or "path", max_pixels=max_pixels)

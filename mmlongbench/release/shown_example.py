@@ -128,6 +128,8 @@ class ShownExample:
     evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
     """What could not be shown, and why."""
+    variant: str = ""
+    """The form of the prompt that is shown; empty: the released form."""
 
     @property
     def fill(self) -> float:
@@ -182,8 +184,10 @@ def shown_example(release: Release, example: Example) -> ShownExample:
         needles, labels = list(builder.needles(example.record) or ()), builder.labels(example.record)
         question = builder.question_of(example.record)
     placement = placement_of(example.record)
+    items = None
     try:
-        items = items_of_example(release.path, example.file, example.length, example.id, placement)
+        if not example.variant:  # the items are about the released form
+            items = items_of_example(release.path, example.file, example.length, example.id, placement)
     except NoItemError as error:
         raise ReleaseError(f"{at}: items: {error}; see `mmlongbench verify`") from error
     sizes, rule = ImageSizes(release.path / IMAGES), PatchRule(**spec.counter.image.model_dump())
@@ -225,9 +229,9 @@ def described(
         parts = [(turn.role, (part,)) for turn in example.prompt.turns for part in turn.parts]
         blocks = [Block(role, pieces.of(part, has_needle=True), pieces.marks(part)) for role, part in parts]
     else:
-        notes += [NO_ITEMS] if items is None else []
+        notes += [NO_ITEMS] if items is None and not example.variant else []
         blocks = list(_blocks(outline, items, pieces))
-        if len(labels) == len(outline.units):  # another form of the prompt may have other units
+        if len(labels) == len(outline.units) and not example.variant:  # which may have other units
             left = iter(labels)
             blocks = [replace(each, label=next(left)) if each.name == "unit" else each for each in blocks]
     placement = placement_of(record)
@@ -245,6 +249,7 @@ def described(
         needles=tuple(_needle_places(record)),
         evidence=example.evidence,
         notes=tuple(notes),
+        variant=example.variant,
     )
 
 

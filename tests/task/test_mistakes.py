@@ -27,7 +27,7 @@ BUILDERS = {
     "PlacedNeedle": f"draft(), {ROW}unit '0.png' has the role needle and a place: what is put at a depth has `place=No",
     "NoPlace": f"draft(), {ROW}unit '0.png' has the role negative and no place: only units of the roles gold and need",
     "NoNeedle": f"draft(), {ROW}the task has placements, and no required unit is a needle; give one the role needle",
-    "Twice": f"draft(), {ROW}the units 'again' and '6.png' show the same picture, tiles/6.png",
+    "Twice": f"draft(), {ROW}the units '6.png' and '7.png' show the same picture, tiles/6.png",
     "OtherQuestion": f"draft(), {ROW_1}expected one question with the id of the row, found 'other'",
     "UnknownImage": ".png' is shown that is neither the path of a page nor that of a picture; take it fr",
     "UnknownMetric": "spec.metric: no metric 'sub_emm' is installed",

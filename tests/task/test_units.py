@@ -154,3 +154,43 @@ def test_needles_in_order_are_audited_and_a_forged_order_is_found(steps: Path) -
         known[0][name].reverse()
     write_rows(path, known)
     assert "the needles stand in the order [3, 2, 1]" in command(*audit).err
+
+
+def test_a_variant_of_the_prompt_is_shown_exported_and_collected_like_the_prompt(cards: Path) -> None:
+    release = built(write_manifest(cards, "Reasoned", CARDS, ("1K",)))
+    options = ("--variant", "reasoned", "--task", cards / "units.py")
+    said = "Think step by step."
+    shown = " ".join(command("show", release, "c3", "--full", *options).out.split())
+    assert said in shown
+    assert "card of" not in shown  # labels are about the units of the released form
+    assert said in command("show", release, "c3", "--messages", *options).out
+    assert command("audit", release, "-q", *options).code == 0
+    assert command("view", release, "--static", cards / "site", "--limit", 1, "-q", *options).code == 0
+    files = [path for path in (cards / "site").rglob("*") if path.suffix in (".js", ".json", ".html")]
+    assert any(said in path.read_text("utf-8") for path in files)
+
+    batch = cards / "batch"
+    given = ("--to", "openai-batch", "--model", "m", "--images", "http://host/images", "--limit", 2)
+    assert command("export", release, "--out", batch, *given, *options).code == 0
+    lines = [line for path in sorted(batch.rglob("*.jsonl")) for line in read_rows(path)]
+    requests = [line for line in lines if "body" in line]
+    assert requests
+    assert all(said in json.dumps(request) for request in requests)
+    body = {"choices": [{"message": {"role": "assistant", "content": "Writer3x"}, "finish_reason": "stop"}]}
+    results = [
+        {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}} for request in requests
+    ]
+    write_rows(cards / "results.jsonl", results)
+    collect = ("collect", release, cards / "results.jsonl", "--model", "m", "--out")
+    # these are no answers to the released form
+    assert command(*collect, cards / "plain.jsonl", *options[2:]).code == 2
+    assert command(*collect, cards / "answers.jsonl", *options).code == 0
+    answers = read_rows(cards / "answers.jsonl")
+    assert {answer["context"] for answer in answers} == {"reasoned"}
+    assert "stale" not in command("score", release, cards / "answers.jsonl", *options[2:]).err
+
+
+def test_a_variant_that_no_task_offers_is_refused(cards: Path) -> None:
+    release = built(write_manifest(cards, "Reasoned", CARDS, ("1K",)))
+    ran = command("show", release, "--variant", "reasonde", "--task", cards / "units.py")
+    assert (ran.code, "no builder of this release offers it; offered: reasoned" in ran.err) == (2, True)

@@ -132,7 +132,9 @@ def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record
     is_estimated = any(block.start is None for block in shown.blocks)
     blocks = _estimated(shown, units, example) if is_estimated else _placed(shown)
     notes = [each for each in (*shown.notes, note) if each and each != NO_ITEMS]
-    if is_estimated:
+    if file.variant:
+        notes.append(f"the prompt is shown in its form {file.variant!r}; {_ESTIMATED}")
+    elif is_estimated:
         notes.append(_ESTIMATED if note else f"the release has no items of this file: {_ESTIMATED}")
     shown = replace(shown, question=question, metric=file.builder.spec.metric, notes=tuple(notes))
     rows = [

@@ -116,5 +116,15 @@ class Stills(Films):
     repeats_pictures = False
 
 
+class Reasoned(Postcards):
+    """The postcards, with another form of the prompt."""
+
+    variants: ClassVar = ("reasoned",)
+
+    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
+        """Ask for reasons."""
+        return self.prompt({**record, "question": f"{record['question']} Think step by step."})
+
+
 def _id(row: mt.Row) -> str:
     return row.id
