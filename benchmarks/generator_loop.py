@@ -23,7 +23,6 @@ import click
 from worlds import run_stages, spread
 
 from builders.mm_niah.builder import INSTRUCTION
-from builders.samples.mm_niah.pages import page_of
 from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors import LocalExecutor
@@ -37,6 +36,7 @@ from mmlongbench.manifest.model import Manifest
 from mmlongbench.sentences import sentences
 from mmlongbench.task import DEPTHS, Draws
 from mmlongbench.task.file_formats import to_json
+from tests.drawing.mm_niah.pages import page_of
 from tokenization import TextTokenizer, load_tokenizer
 
 NAME, LENGTH, RESERVE = "retrieval-text", 128 * K, 256

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.samples.mm_niah.upstream import draw_upstream
+from tests.drawing.mm_niah.upstream import draw_upstream
 
 ROOT = Path(__file__).parents[1]
 REAL = ROOT.parent / "shared" / "real"

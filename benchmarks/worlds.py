@@ -22,9 +22,6 @@ import pymupdf
 from PIL import Image
 
 import mmlongbench.task as mt
-from builders.samples.docvqa.pages import draw_report
-from builders.samples.docvqa.reports import read_reports, sample_row
-from builders.samples.mm_niah.sources import draw_hidden_sentences
 from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.executors import LocalExecutor
@@ -37,6 +34,9 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.plugins import sample_function
+from tests.drawing.docvqa.pages import draw_report
+from tests.drawing.docvqa.reports import read_reports, sample_row
+from tests.drawing.mm_niah.sources import draw_hidden_sentences
 
 REAL = Path(__file__).resolve().parents[2] / "shared/real/mmlongbench-doc/documents"
 """Real PDFs that may lie beside the checkout."""

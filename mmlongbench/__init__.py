@@ -219,11 +219,14 @@ def check(
     """Hold the tasks of a manifest to the rules that every task keeps, such as that a draft is the same each time it
     is made, and that prompts come back from records.
 
-    A small release of each dataset is built in a temporary folder; then another process audits it and builds it again.
+    Every row is drafted, and some are packed at every length. A small release of each dataset, at the two shortest
+    lengths, is built in a temporary folder; then another process audits it and builds it again.
 
     Args:
-        manifest, overrides, data, limit, progress: see `build`.
-        lengths: build these lengths instead of the two shortest of the manifest.
+        manifest, overrides, data, progress: see `build`.
+        lengths: the lengths at which examples are packed; None: those of the manifest, or its only one and the double
+            of it.
+        limit: how many questions of each dataset are packed.
 
     Returns:
         A finding for each rule and dataset. If its `failures` are empty, all holds.
@@ -235,12 +238,11 @@ def check(
 
     """
     from mmlongbench.checking.check import check as run
-    from mmlongbench.checking.check import small
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.loading import chosen_manifest
 
     loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
-    return run(small(loaded, lengths is not None), Progress(progress))
+    return run(loaded, Progress(progress), has_one_length=lengths is not None)
 
 
 def fetch(

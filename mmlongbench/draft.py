@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from mmlongbench.prompt import Image, Part
+from mmlongbench.prompt import Image, Part, Shown, Turn
 
 Role: TypeAlias = Literal["gold", "needle", "negative", "padding", "own", "exemplar"]
 Place: TypeAlias = tuple[int, ...]
@@ -23,8 +23,8 @@ class Unit:
 
     id: str
     """The unit's id in its source; unique within a draft."""
-    body: Part
-    """Its text or its image."""
+    body: Part = ""
+    """Its text or its image; empty if the unit is made of turns."""
     place: Place | None = None
     """Its position among the other units, as a key to sort by. None: a required unit is put at a depth, and a unit of
     `InOrder` stands where the order has it."""
@@ -39,6 +39,9 @@ class Unit:
     further: tuple[Part, ...] = ()
     """The texts and images between the body and the tail, in reading order, if the unit has several: the rest of a page
     that is text with crops of its tables and figures."""
+    turns: tuple[Turn, ...] = ()
+    """What two speakers say, such as a question with its reply, if the unit is a piece of a conversation. It then has
+    no body, head, tail and further parts."""
     group: str | None = None
     """The document, class or case that the unit belongs to, if any."""
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -58,13 +61,21 @@ class Unit:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return the parts of the unit as the prompt shows them."""
+        """Return the parts of the unit as the prompt shows them; of a unit of turns, those of all its turns."""
+        if self.turns:
+            return tuple(part for turn in self.turns for part in turn.parts)
         return (self.head, self.body, *self.further, self.tail)
 
     @property
     def images(self) -> tuple[str, ...]:
         """Return the paths of the images of the unit, in reading order."""
-        return tuple(part.path for part in (self.body, *self.further) if isinstance(part, Image))
+        parts = self.parts if self.turns else (self.body, *self.further)
+        return tuple(part.path for part in parts if isinstance(part, Image))
+
+    @property
+    def shown(self) -> Shown:
+        """Return the unit as `Prompt.of_units` takes it: its turns, or its parts."""
+        return self.turns or self.parts
 
     @property
     def text(self) -> str:
@@ -173,7 +184,7 @@ class Draft:
     required: tuple[Unit, ...]
     """The units of every context: needles (without a place), gold pages."""
     take_order: TakeOrder
-    """The order in which other units are taken as long as they fit; a plain sequence of units becomes `InOrder`."""
+    """The order in which other units are taken as long as they fit, mostly `InOrder(units)`."""
     question: str | Sequence[Part] | Wording | None = None
     """The question alone; None: what `question(row)` of the task returns."""
     answer: object = None

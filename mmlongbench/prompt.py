@@ -4,12 +4,17 @@ Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a r
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from mmlongbench.errors import DraftError
+
 MARKER = "<image>"
 """The marker that stands for an image in the public format; a loader splits the text at it."""
+TEMPLATE = 5
+"""The tokens that the chat templates of Qwen-VL, Llama 3 and Gemma 3 put around what one speaker says. They are not
+counted, but stay in the reserve."""
 CONTROL_TOKENS: dict[str, str] = {
     "any loader": r"<(?:image|video|audio)>",
     "Qwen-VL, Llama, Phi, GLM-V, Kimi-VL, DeepSeek-VL, Command, GPT": r"<[|｜][^\s<>|｜]{1,40}[|｜]>",
@@ -62,18 +67,33 @@ class Turn:
     """Texts and images in reading order; neighbouring texts are one text."""
 
 
+Shown: TypeAlias = Sequence[Part | Turn]
+"""A unit as a prompt shows it: its texts and images, or its turns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """How a prompt of one turn is made of an instruction, the units of its context, and a question."""
+    """How a prompt is made of an instruction, the units of its context, and a question."""
 
     before: tuple[Part, ...]
     """The instruction."""
     units: tuple[tuple[Part, ...], ...]
-    """The parts of each unit, in reading order."""
+    """The parts of each unit, in reading order; of a unit of turns, those of all its turns."""
     separator: str
-    """The text between two units."""
+    """The text between two units of one turn."""
     after: tuple[Part, ...]
     """The question."""
+    turns: tuple[tuple[Turn, ...], ...] = ()
+    """The turns of each unit; empty if no unit has turns, so that the prompt has one."""
+
+    @property
+    def shown(self) -> Sequence[Shown]:
+        """The units as `Prompt.of_units` takes them."""
+        return self.turns or self.units
+
+    def prompt(self, units: Iterable[Shown]) -> "Prompt":
+        """Return the prompt with other units."""
+        return Prompt.of_units(self.before, units, self.separator, self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +127,38 @@ class Prompt:
 
     @classmethod
     def of_units(
-        cls, before: Sequence[Part], units: Iterable[Sequence[Part]], separator: str, after: Sequence[Part]
+        cls, before: Sequence[Part], units: Iterable[Shown], separator: str, after: Sequence[Part]
     ) -> "Prompt":
-        """Return a prompt of one turn: an instruction, units with a separator between each two, and a question.
+        """Return a prompt: an instruction, units with a separator between each two, and a question.
+
+        If a unit has turns, the prompt is a conversation. The instruction opens the first turn, the question is the
+        user's, and so is a unit without turns. Neighbouring turns of one speaker are one turn, with the separator
+        between what they say.
 
         >>> Prompt.of_units(["Look. "], [["1:", Image("x.jpg")], ["2:"]], ", ", [" Well?"]).parts
         ('Look. 1:', Image(path='x.jpg'), ', 2: Well?')
+        >>> chat = [Turn("user", ("Hello.",)), Turn("assistant", ("Hi.",))]
+        >>> Prompt.of_units(["Talk. "], [chat], ", ", ["Well?"]).texts
+        ('Talk. Hello.', 'Hi.', 'Well?')
         """
-        outline = Outline(tuple(before), tuple(tuple(unit) for unit in units), separator, tuple(after))
-        between = [part for unit in outline.units for part in (*unit, separator)][:-1]
-        return cls((Turn("user", _joined((*outline.before, *between, *outline.after))),), outline)
+        shown = [tuple(unit) for unit in units]
+        if not any(isinstance(part, Turn) for unit in shown for part in unit):
+            parts: tuple[tuple[Part, ...], ...] = tuple(shown)  # type: ignore[arg-type]  # no unit has a turn
+            outline = Outline(tuple(before), parts, separator, tuple(after))
+            between = [part for unit in parts for part in (*unit, separator)][:-1]
+            return cls((Turn("user", _joined((*outline.before, *between, *outline.after))),), outline)
+        turns = tuple(turns_of(unit) for unit in shown)
+        said: list[tuple[Speaker, list[Part]]] = [("user", [*before])]
+        is_opening = True
+        for turn in (*(turn for unit in turns for turn in unit), Turn("user", tuple(after))):
+            if turn.role != said[-1][0]:
+                said.append((turn.role, [*turn.parts]))
+            else:
+                said[-1][1].extend(turn.parts if is_opening else (separator, *turn.parts))
+            is_opening = False
+        units_parts = tuple(tuple(part for turn in unit for part in turn.parts) for unit in turns)
+        outline = Outline(tuple(before), units_parts, separator, tuple(after), turns)
+        return cls(tuple(Turn(role, joined) for role, each in said if (joined := _joined(each))), outline)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -126,9 +168,18 @@ class Prompt:
         return tuple(part for turn in self.turns for part in turn.parts)
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the text of each turn, concatenated, without markers."""
+        return tuple("".join(part for part in turn.parts if isinstance(part, str)) for turn in self.turns)
+
+    @property
     def text(self) -> str:
-        """Return all text, concatenated, without markers; text tokens are counted on it."""
+        """Return all text, concatenated, without markers."""
         return "".join(part for part in self.parts if isinstance(part, str))
+
+    def text_tokens(self, count: Callable[[str], int]) -> int:
+        """Return the text tokens: the sum over the turns, since each is sent by itself, and no token is part of two."""
+        return sum(map(count, self.texts))
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -157,6 +208,15 @@ def commands_in(text: str) -> tuple[str, ...]:
     ('<|im_end|>', '[IMG]')
     """
     return tuple(dict.fromkeys(match[0] for match in _CONTROL_TOKENS.finditer(text)))
+
+
+def turns_of(unit: Iterable[Part | Turn]) -> tuple[Turn, ...]:
+    """Return the turns of a unit; a unit without turns is one turn of the user."""
+    shown = tuple(unit)
+    turns = tuple(part for part in shown if isinstance(part, Turn))
+    if turns and len(turns) < len(shown):
+        raise DraftError("a unit has turns and other parts; give every text and every image of it to a turn")
+    return turns or (Turn("user", tuple(part for part in shown if not isinstance(part, Turn))),)
 
 
 def needle_parts(needle: Needle) -> tuple[Part, ...]:

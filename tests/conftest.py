@@ -8,7 +8,7 @@ from types import FunctionType
 import pytest
 from hypothesis import settings
 from once import once
-from samples import FURTHER, Sources, build_samples, drawn_sample, samples_of
+from samples import FURTHER, Sources, build_samples, samples_of, unpacked_sample
 from tiny import command, draw_source
 
 settings.register_profile("same everywhere", derandomize=True, deadline=None)
@@ -57,8 +57,8 @@ def finished(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sources]:
-    """The sources of a reader's sample by name, each drawn once in a session; not to be changed."""
-    return lambda reader: drawn_sample(tmp_path_factory, reader)
+    """The sources of a reader's sample by name, each unpacked once in a session; not to be changed."""
+    return lambda reader: unpacked_sample(tmp_path_factory, reader)
 
 
 @pytest.fixture(scope="session")

@@ -97,8 +97,6 @@ RECORD_FIELDS: Mapping[str, str] = {
     ),
 }
 
-_DOCUMENT = {False: "a document with text and images", True: "a document"}
-"""What the instruction says is given, by whether pages are shown as text."""
 _ASK = (
     "Answer the question as concisely as you can, using a single phrase or sentence if possible. If the question "
     "cannot be answered based on the information in the article, write 'Not answerable.'"
@@ -114,24 +112,14 @@ PAPER_WORDS = 5
 """The maximum number of words of an answer in the paper. Longer answers are in the group `answer length: long`."""
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
-METRICS = (
-    "mmlongbench-doc",
-    "mmlongbench-doc-lenient",
-    "anls",
-    "smudge",
-    "judge-mmlongbench-doc",
-    "judge-answers",
-    "judge-committee",
-)
-"""The metrics that can score answers about documents, besides the benchmark's own metric `doc_qa`."""
-LONG_METRICS = ("judge-committee", "judge-answers")
-"""The metrics that can score explanations; `judge-answers` needs reference answers."""
+METRICS = ("mmlongbench-doc", "mmlongbench-doc-lenient", "anls", "smudge", "judge-mmlongbench-doc", "judge-answers")
+"""The metrics that can score answers about documents, besides the benchmark's own metric `doc_qa` and the committee."""
 
 
 def instruction(answer_form: str, *, is_text: bool) -> str:
     """Return the text before the pages."""
+    given = f"You are given a document{'' if is_text else ' with text and images'}, and a question."
     ask = _EXPLAIN if answer_form == "long" else _ASK
-    given = f"You are given {_DOCUMENT[is_text]}, and a question."
     return f"{given} {ask} Write your answer in the following format:\nAnswer: [answer]\n\n"
 
 
@@ -152,9 +140,6 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return the declarations of the task. If pages are shown as text, the lock counts the questions with and
-        without text on their answer pages.
-        """
         options, form = self.options, self.options.pages_as
         is_long, is_text = options.answer_form == "long", form == "text"
         finds_anchor = options.unanswerable_anchor == "best_match" and options.context != "oracle"
@@ -162,30 +147,30 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return mt.TaskSpec(
             mt.FilePattern("documentQA/{name}_K{k}.jsonl"),
             metric="judge-committee" if is_long else "doc_qa",
-            further_metrics=LONG_METRICS if is_long else METRICS,
+            # `judge-answers` needs reference answers, the committee does not.
+            further_metrics=("judge-committee", "judge-answers") if is_long else (*METRICS, "judge-committee"),
             category="" if form != "image" or is_long or options.synthetic else "DocVQA",
             page_keys=True,
             page_texts=is_text or options.is_retrieved or finds_anchor,
             page_crops=form == "interleaved",
             join_pages=mt.JoinPages(options.joined, options.joined_pixels) if form == "joined" else None,
             page_rankings=options.is_retrieved,
-            balance="evidence_has_text" if is_text else "",
+            balance="evidence_has_text" if is_text else "",  # the lock counts questions with and without such text
             paper_images=PAPER_IMAGES.get(self.dataset, ()) if form in ("image", "text") else (),
             **more,
         )
 
     def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft, whose pages the kind of context chooses (`CONTEXTS`)."""
         documents, options = sources.documents, self.options
         own = documents[row.doc]
-        check_answer(row, options)
-        check_facets(row, options)
+        check(row, options)
         asked = Asked.of(row, documents, options)
         blank = asked.blank_answer_pages()
         chosen = CONTEXTS[options.context](asked, sources, draws)
-        ranks = sources.page_ranking(row.id).gold_ranks if options.is_retrieved else ()
-        data = {"asked": asked, "chosen": chosen, "gold_ranks": ranks}
-        is_found = chosen.rule in ("answer", "retrieved")
+        data = {"asked": asked, "chosen": chosen}
+        noted = [f"answer read as {row.answer_format}"]
+        if chosen.rule not in ("answer", "retrieved"):
+            noted.append(f"unanswerable anchor {chosen.rule}")
         rendering = None
         if options.pages_as == "text" and options.text_fill == "same_pages":
             told = instruction(options.answer_form, is_text=True)
@@ -198,26 +183,19 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             instruction=(instruction(options.answer_form, is_text=is_text),),
             questions=(mt.Question(row.id, question_parts(asked.label(own), row.question), data),),
             rendered_as_text=rendering,
-            noted=(
-                f"answer read as {row.answer_format}",
-                *(() if is_found else (f"unanswerable anchor {chosen.rule}",)),
-                *blank,
-            ),
+            noted=(*noted, *blank),
         )
 
     def page_query(self, row: DocumentQuestion, sources: mt.Sources) -> mt.PageQuery | None:
-        """Return the search for the pages of a question, if contexts are retrieved."""
         return Asked.of(row, sources.documents, self.options).query() if self.options.is_retrieved else None
 
     def gold_ranks(self, record: mt.Record) -> Sequence[int] | None:
-        """Return the ranks of the answer pages, if the context was retrieved."""
         ranks = record.get("gold_ranks")
         if isinstance(ranks, list) and all(type(rank) is int and rank >= 0 for rank in ranks):
             return tuple(ranks)
         return None
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the public file."""
         asked: Asked = example.question.data["asked"]
         chosen: Chosen = example.question.data["chosen"]
         row, own, options, units = asked.row, asked.own, self.options, example.units
@@ -256,8 +234,8 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         if options.facets:
             record["facets"] = {name: row.columns.get(name, "") for name in options.facets}
         if options.is_retrieved:
-            ranks = {"page_ranks": [unit.data["rank"] for unit in units]}
-            record |= {"context": options.context, **ranks, "gold_ranks": list(example.question.data["gold_ranks"])}
+            record |= {"context": options.context, "page_ranks": [unit.data["rank"] for unit in units]}
+            record["gold_ranks"] = list(chosen.gold_ranks)
         # The loaders of the public datasets call every document by the first characters of its name.
         labels = [str(unit.data["label"]) for unit in units]
         if labels != [mt.label(str(unit.group)) for unit in units]:
@@ -288,7 +266,6 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return mt.assemble((told,), units, "\n\n", question_parts(document, record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
-        """Return the document of the question, the answer pages, and the document's pages that the prompt shows."""
         return evidence_of(record)
 
     def accepted(self, record: mt.Record) -> Sequence[object]:
@@ -297,20 +274,16 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return tuple(map(str, accepted)) if isinstance(accepted, list) else ()
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        """Return the groups of the question, such as its answer format and its document type (see `facets_of`)."""
         return facets_of(record)
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the name of the document that the question is about."""
         return str(record.get("doc_name", ""))
 
     def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.Suspect]:
-        """Return the questions whose answer pages may be wrong."""
         # The pages of rows are not those of joined documents.
         return () if self.options.pages_as == "joined" else find_suspects(rows, sources)
 
     def examined_documents(self, rows: Sequence[DocumentQuestion]) -> Iterable[str]:
-        """Return the ids of the documents that questions are about."""
         return (row.doc for row in rows)
 
 
@@ -322,29 +295,25 @@ def words_of(row: DocumentQuestion, options: DocVQAOptions) -> int:
     return sum(counts) if options.answer_words == "whole" else max(counts)
 
 
-def check_facets(row: DocumentQuestion, options: DocVQAOptions) -> None:
-    """Raise `Rejected` if a value by which reports break scores down is a long text."""
-    for name in options.facets:
-        if len(row.columns.get(name, "")) > MAX_FACET:
-            todo = f"shorten it, or take {name} out of options.facets"
-            raise refused("long-facet", f"at most {MAX_FACET} characters", "more", name, todo)
-
-
-def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:
-    """Raise `Rejected` for a long-form answer: a string or a list with more words than the options allow; and for a
-    question without a reference answer, unless the prompt asks for an explanation.
+def check(row: DocumentQuestion, options: DocVQAOptions) -> None:
+    """Raise `Rejected` for a long-form answer: a string or a list with more words than the options allow; for a
+    question without a reference answer, unless the prompt asks for an explanation; and for a long text by which reports
+    would break scores down.
     """
     if not row.has_reference and options.answer_form == "short":
         todo = "set options.answer_form to long, so that judges score the answers"
         raise refused("no-reference-answer", "an answer to compare with", "none", "answer", todo)
     bound, words = options.max_answer_words, words_of(row, options)
-    if bound is None or words <= bound:
-        return
-    expected, found = f"at most {bound} words", repr(row.answer[0])
-    if row.answer_format == "List" and options.answer_words == "whole":
-        expected, found = f"{expected} in all elements together", f"{words} in {list(row.answer)!r}"
-    elif row.answer_format == "List":
-        expected = f"{expected} in each element"
-        found = repr(max(row.answer, key=lambda value: len(value.split())))
-    todo = "shorten the answer, or set options.max_answer_words to a larger number or to null (no limit)"
-    raise refused("long-form-answer", expected, found[:200], "answer", todo)
+    if bound is not None and words > bound:
+        expected, found = f"at most {bound} words", repr(row.answer[0])
+        if row.answer_format == "List" and options.answer_words == "whole":
+            expected, found = f"{expected} in all elements together", f"{words} in {list(row.answer)!r}"
+        elif row.answer_format == "List":
+            longest = max(row.answer, key=lambda value: len(value.split()))
+            expected, found = f"{expected} in each element", repr(longest)
+        todo = "shorten the answer, or set options.max_answer_words to a larger number or to null (no limit)"
+        raise refused("long-form-answer", expected, found[:200], "answer", todo)
+    for name in options.facets:
+        if len(row.columns.get(name, "")) > MAX_FACET:
+            todo = f"shorten it, or take {name} out of options.facets"
+            raise refused("long-facet", f"at most {MAX_FACET} characters", "more", name, todo)

@@ -1,8 +1,4 @@
-"""Which pages a context shows, and as what.
-
-Each kind of context (`CONTEXTS`) is a function that takes a question and returns the pages that every context of the
-question shows, and the order in which the others are taken. Each form of pages (`FORMS`) turns a page into a unit and
-adds its fields to the record.
+"""Which pages a context shows (`CONTEXTS`), and as what (`FORMS`).
 
 A document is cut around its anchor: the answer pages or, if the question has no answer, one page that takes their
 place. If that page were always in the middle of the document, a model could recognise unanswerable questions, because
@@ -57,11 +53,9 @@ class Text(Form):
     """Pages as texts: `same_pages` chooses them as images, and the prompt shows their texts."""
 
     def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
-        """Return the text of a page."""
         return with_text(documents, page)
 
     def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        """Return the texts. `evidence_has_text` is also true if no answer page is shown."""
         answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in asked.row.pages]
         return {**builders.common.text_fields(units), "evidence_has_text": not answers or any(answers)}
 
@@ -70,14 +64,12 @@ class Interleaved(Form):
     """Pages as texts with crops of their tables and figures between them."""
 
     def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
-        """Return the texts and crops of a page."""
         parts = documents.page_parts(page.data["document"], page.data["index"])
         text = "\n".join(mt.MARKER if isinstance(part, mt.Crop) else part for part in parts)
         crops = [part for part in parts if isinstance(part, mt.Crop)]
         return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
 
     def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        """Return the texts, with markers for the crops, and the crops."""
         crops = [crop for unit in units for crop in unit.data["crops"]]
         listed = [{"image": crop.path, "page": crop.page, "kind": crop.kind, "box": list(crop.box)} for crop in crops]
         return {"page_text_list": [unit.data["text"] for unit in units], "crop_list": listed}
@@ -87,7 +79,6 @@ class Joined(Form):
     """Images of several pages each."""
 
     def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        """Return the first and the last page that each image shows, and the answer pages in the document."""
         shown = [asked.documents[unit.data["document"]].joined[unit.data["index"]] for unit in units]
         return {
             "joined_page_list": [f"{pages[0].index}-{pages[-1].index}" for pages in shown],
@@ -114,12 +105,7 @@ class Asked:
 
     @classmethod
     def of(cls, row: DocumentQuestion, documents: mt.Documents, options: DocVQAOptions) -> "Asked":
-        """Open a question.
-
-        Raises:
-            Rejected: its document cannot be used, or no joined image shows an answer page.
-
-        """
+        """Open a question, or raise `Rejected` if no joined image shows an answer page."""
         own = documents[row.doc]
         if not own.joined:
             return cls(row, row, documents, options)
@@ -133,11 +119,9 @@ class Asked:
 
     @cached_property
     def own(self) -> mt.Document:
-        """The document of the question."""
         return self.documents[self.row.doc]
 
     def label(self, document: mt.Document) -> str:
-        """Return what the prompt calls a document."""
         is_distinct = (self.options.label_width or self.row.label_width) == "distinct"
         return self.documents.distinct_labels[document.name] if is_distinct else mt.label(document.name)
 
@@ -165,12 +149,7 @@ class Asked:
         return frozenset(key for page, key in self.keys.items() if page in self.source.pages and key)
 
     def blank_answer_pages(self) -> tuple[str, ...]:
-        """Return a note for each answer page of one colour, which the lock counts.
-
-        Raises:
-            Rejected: an answer page is damaged.
-
-        """
+        """Return a note for each answer page of one colour; raise `Rejected` if an answer page is damaged."""
         row, own = self.source, self.own
         for page in row.pages:
             if page in own.damaged:
@@ -181,13 +160,7 @@ class Asked:
         return tuple(f"answer page of one colour ({own.id}, page {page + 1})" for page in blank)
 
     def pages(self) -> tuple[mt.Page, ...]:
-        """Return the pages of the document that may be shown.
-
-        Raises:
-            Rejected: an answer page or the window is not in the document; the source has no image of an answer page; an
-                answer page is not in the window; only answer pages are to be shown, and there are none.
-
-        """
+        """Return the pages of the document that may be shown; raise `Rejected` if an answer page is not one of them."""
         row, own, options = self.row, self.own, self.options
         count, field = own.page_count, row.pages_field
         if row.pages and row.pages[-1] >= count:
@@ -215,11 +188,8 @@ class Asked:
         return tuple(page for page in own.pages if first <= page.index <= last)
 
     def query(self) -> mt.PageQuery:
-        """Return the search for the pages of the question.
-
-        Raises:
-            Rejected: as `pages`, or hard negatives are wanted beside answer pages, and there are none.
-
+        """Return the search for the pages of the question; raise `Rejected` as `pages` does, or if hard negatives are
+        wanted beside answer pages, and there are none.
         """
         self.pages()
         if self.options.context == "gold_and_distractors" and not self.row.pages:
@@ -246,6 +216,8 @@ class Chosen(NamedTuple):
     required: tuple[mt.Unit, ...]
     rest: tuple[mt.InOrder | Callable[[], Iterable[mt.Unit]], ...]
     """The orders in which other pages are taken, one after another."""
+    gold_ranks: tuple[int, ...] = ()
+    """The ranks of the answer pages, if pages are retrieved (see `PageRanking.gold_ranks`)."""
 
 
 def document_alone(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
@@ -294,11 +266,8 @@ def among_others(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
 
 def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
     """Return the pages that a retriever ranked first, and with them the answer pages if they are put in. If none is put
-    in, the page that was ranked first is required.
-
-    Raises:
-        Rejected: no page was ranked that may be shown, or there are fewer hard negatives than wanted.
-
+    in, the page that was ranked first is required. A question is rejected if no page was ranked that may be shown, or
+    if there are fewer hard negatives than wanted.
     """
     asked.query()
     row, own, documents, options = asked.row, asked.own, asked.documents, asked.options
@@ -349,7 +318,8 @@ def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
         raise refused("too-few-distractors", expected, f"{len(allowed)} ranked pages", "", "set options.distractors")
     first = tuple(map(unit, required)) or (allowed[0],)
     rest = mt.InOrder(tuple(unit for unit in units if unit not in first))
-    return Chosen("answer" if required else "retrieved", row.pages if required else (), first, (rest,))
+    rule: Rule = "answer" if required else "retrieved"
+    return Chosen(rule, row.pages if required else (), first, (rest,), ranking.gold_ranks)
 
 
 CONTEXTS: Mapping[str, Callable[[Asked, mt.Sources, mt.Draws], Chosen]] = {

@@ -155,7 +155,6 @@ class OwnDocuments(mt.Reader[DocumentQuestion]):
                 yield mt.raw_row(id or f"own_{number}", raw, path.name, place)
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
-        """Return one question cleaned."""
         fields, answer = raw.fields, raw.fields.get("answer")
         doc, question = strings_of(fields, "doc", "question")
         doc, pages = doc.strip().rstrip("/"), _pages(fields.get("pages"))
@@ -191,16 +190,9 @@ class OwnDocuments(mt.Reader[DocumentQuestion]):
         return row.model_copy(update={"accepted": accepted, "sources": tuple(places), "columns": columns})
 
     def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        """Return all PDFs and all documents of page images below the folder, by name (see `find_documents`)."""
         return find_documents(sources["documents"])[0]
 
     def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
-        """Return which columns of the table are not used, and which images are pages or are not used.
-
-        Raises:
-            SourceError: `options.facets` names a column that the table does not have.
-
-        """
         path, folder = sources["questions"], sources["documents"]
         further = [name for name in mt.columns_of(mt.table_rows(path, COLUMNS)) if name not in COLUMNS.known]
         facets = options.facets if isinstance(options, DocVQAOptions) else ()

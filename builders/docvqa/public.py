@@ -6,7 +6,7 @@ Pages count from 1 in all annotations.
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -50,7 +50,11 @@ class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
         """Yield each row of the source; its id is `mmlongdoc_<row>`, from 0."""
         path = sources["samples"]
-        rows = _parquet_rows(path) if path.suffix == ".parquet" else mt.load_json(path, "a JSON array of rows")
+        if path.suffix == ".parquet":
+            with mt.parquet_file(path) as table:
+                rows: object = table.read().to_pylist()
+        else:
+            rows = mt.load_json(path, "a JSON array of rows")
         if not isinstance(rows, list):
             expected, todo = "a JSON array of rows", "give samples.json, or the Parquet file of the hub"
             raise mt.SourceError(mt.Fault("invalid-source", expected, type(rows).__name__, path.name, todo=todo))
@@ -60,7 +64,6 @@ class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
             yield mt.raw_row(f"mmlongdoc_{number}", raw if isinstance(raw, dict) else fault, path.name, f"row {number}")
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
-        """Return one row cleaned."""
         name, doc_type, question, answer, pages, places, declared = strings_of(raw.fields, *FIELDS)
         listed = mt.literal_list(places)
         return clean(
@@ -80,18 +83,6 @@ class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
         name are refused.
         """
         return mt.pdfs_by_name(sources["documents"], is_deep=False)
-
-
-def _parquet_rows(path: Path) -> list[dict[str, object]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        rows: list[dict[str, object]] = pq.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is not UTF-8
-        found, todo = str(error).replace(f"{path.parent}/", "")[:200], "fetch the file again"
-        raise mt.SourceError(mt.Fault("unreadable-source", "a Parquet file", found, path.name, todo=todo)) from error
-    return rows
 
 
 # --- LongDocURL -------------------------------------------------------------------------------------------------------
@@ -132,7 +123,6 @@ class LongDocURL(mt.Reader[DocumentQuestion]):
             yield mt.raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
-        """Return one row cleaned."""
         fields = raw.fields
         doc, question, declared = strings_of(fields, "doc_no", "question", "answer_format")
         window = fields.get("start_end_idx")
@@ -267,11 +257,9 @@ class MLongDoc(mt.Reader[DocumentQuestion]):
                 yield mt.raw_row(f"m_longdoc_{domain}_{number}", raw, file.name, f"line {line}")
 
     def addresses(self, sources: mt.SourcePaths) -> Mapping[str, str]:
-        """Return the URLs of `metadata.csv`."""
         return {name: url for name, url, _ in _described(sources)}
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
-        """Return one row cleaned. A row that people did not keep is skipped."""
         fields = raw.fields
         mark, todo = _mark(fields.get(VALID, "1")), "leave out source.annotations to ask every question"
         if mark in ("0", "empty"):
@@ -308,37 +296,30 @@ class MLongDoc(mt.Reader[DocumentQuestion]):
         """Write the pages of parsed documents as files, for documents without a PDF. A document with a line that cannot
         be used is refused as a whole: it would lack a page.
         """
-        if not sources["documents"].is_dir():
-            return
-        files = [file for file in mt.visible_files(sources["documents"]) if file.suffix.lower() in (".json", ".jsonl")]
+        source = sources["documents"]
+        files = mt.visible_files(source) if source.is_dir() else []
+        files = [file for file in files if file.suffix.lower() in (".json", ".jsonl")]
         if not files:
             return
-        known = mt.pdfs_by_name(sources["documents"])
+        pdfs = mt.pdfs_by_name(source)
         listed: dict[str, list[str | None] | mt.Fault] = {}
-        for number, file in enumerate(file for file in files if file.stem not in known):
+        for number, file in enumerate(file for file in files if file.stem not in pdfs):
+            (folder / PAGES / f"{number:05d}").mkdir(parents=True)
             if file.stem in listed:
                 expected, found, todo = "names that differ", f"{file.stem} twice", "rename or remove one of them"
                 listed[file.stem] = mt.Fault("two-documents-of-one-name", expected, found, todo=todo)
-                continue
-            (folder / PAGES / f"{number:05d}").mkdir(parents=True)
-            listed[file.stem] = _written(file, folder / PAGES, f"{number:05d}")
+            else:
+                listed[file.stem] = _written(file, folder / PAGES, f"{number:05d}")
         (folder / PAGES).mkdir(exist_ok=True)
         write_list(folder / PAGES, listed)
 
     def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        """Return the PDFs by name and, for documents without a PDF, the pages of the parsed document."""
         parsed: dict[str, mt.Pages | mt.Fault] = {}
         for doc, pages in read_list(sources[PAGES]) if PAGES in sources else ():
             parsed[doc] = mt.PageImages(tuple(filter(None, pages)), dpi=DPI) if isinstance(pages, list) else pages
         return {**parsed, **mt.pdfs_by_name(sources["documents"])}
 
     def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
-        """Return which files are not read, and whether questions are asked that people did not keep.
-
-        Raises:
-            SourceError: `options.facets` names a column that there is not.
-
-        """
         for name in options.facets if isinstance(options, DocVQAOptions) else ():
             if name not in FACETS:
                 todo = f"the columns are {' and '.join(FACETS)}{mt.nearest(name, FACETS)}"
@@ -355,13 +336,15 @@ class MLongDoc(mt.Reader[DocumentQuestion]):
 
 
 def _question_files(questions: Path) -> list[Path]:
-    """Return the file itself, or the files `test_*.json` of a folder."""
-    if not questions.is_dir():
-        return [questions]
-    files = [file for file in mt.visible_files(questions) if file.name.startswith("test_") and file.suffix == ".json"]
+    expected, todo = "files such as test_academic.json", "give the folder data/questions, or one file"
+    return _files_of(questions, lambda file: file.match("test_*.json"), expected, todo)
+
+
+def _files_of(source: Path, is_used: Callable[[Path], bool], expected: str, todo: str) -> list[Path]:
+    """Return the file that a source is, or those files of a folder that are used."""
+    files = list(filter(is_used, mt.visible_files(source))) if source.is_dir() else [source]
     if not files:
-        expected, todo = "files such as test_academic.json", "give the folder data/questions, or one file"
-        raise mt.SourceError(mt.Fault("missing-source", expected, "none", questions.name, todo=todo))
+        raise mt.SourceError(mt.Fault("missing-source", expected, "none", source.name, todo=todo))
     return files
 
 
@@ -370,15 +353,13 @@ def _marks(annotations: Path) -> dict[str, str]:
 
     A question that one sheet keeps is kept, whatever another sheet says: no question of the public sheets is in two.
     """
-    files = [annotations]
-    if annotations.is_dir():
-        files = [file for file in mt.visible_files(annotations) if file.suffix.lower() in (".xlsx", ".csv")]
-        files = [file for file in files if file.parent == annotations]
-    if not files:
-        todo = "give the folder data/annotation, or one of its sheets"
-        raise mt.SourceError(mt.Fault("missing-source", "sheets (.xlsx or .csv)", "none", annotations.name, todo=todo))
+
+    def is_sheet(file: Path) -> bool:
+        return file.parent == annotations and file.suffix.lower() in (".xlsx", ".csv")
+
+    todo = "give the folder data/annotation, or one of its sheets"
     marks: dict[str, str] = {}
-    for file in files:
+    for file in _files_of(annotations, is_sheet, "sheets (.xlsx or .csv)", todo):
         for place, raw in mt.table_rows(file, mt.Columns(("question", VALID))):
             if isinstance(raw, mt.Fault):
                 raise mt.SourceError(replace(raw, file=file.name, place=place))

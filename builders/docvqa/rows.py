@@ -140,14 +140,18 @@ class DocumentQuestion(mt.Row):
     """One question about one document."""
 
     doc: str
+    """The document's id."""
     doc_type: str = ""
     """The type of the document in the source's words; empty if unknown."""
     question_type: str = ""
+    """The type of the question in the source's words, if it has any."""
     question: str
+    """The question."""
     answer: tuple[str, ...]
     """The elements if the format is `List`; one string for any other format, which is empty if the source gives no
     reference answer."""
     answer_format: mt.AnswerFormat
+    """The format of the answer; `None` if the question is not answerable."""
     pages: tuple[int, ...]
     """The answer pages, from 0, ascending; empty if the question is not answerable."""
     pages_field: str = "evidence_pages"
@@ -165,7 +169,6 @@ class DocumentQuestion(mt.Row):
 
     @property
     def has_reference(self) -> bool:
-        """Whether the source gives an answer to compare with."""
         return self.answer != NO_REFERENCE
 
 

@@ -71,7 +71,6 @@ class SlideVQA(mt.Reader[DocumentQuestion]):
             yield mt.raw_row(f"slideVQA_{number}", raw, file, place)
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
-        """Return one row cleaned; the answer's format is derived from the answer."""
         fields = raw.fields
         deck, question = strings_of(fields, "deck_name", "question")
         answer, pages, kind = (fields.get(name) for name in ("answer", "evidence_pages", "reasoning_type"))
@@ -109,7 +108,6 @@ class SlideVQA(mt.Reader[DocumentQuestion]):
         return {deck.name: _of_folder(deck, folder, named.get(deck.name, [])) for deck in decks}
 
     def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
-        """Return which split is read, and which decks lack slides."""
         questions = sources["questions"]
         notes = split_files(questions).notes if _is_table(questions) else ()
         lacking = []
@@ -194,7 +192,6 @@ def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.PageImages | 
 
 
 def _of_list(deck: str, pages: Sequence[Path | None] | mt.Fault) -> mt.PageImages | mt.Fault:
-    """Return a deck that was written, or its fault."""
     if isinstance(pages, mt.Fault):
         return pages
     files = tuple(page for page in pages if page)

@@ -7,14 +7,13 @@ image has the set that was drawn for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 import mmlongbench.task as mt
 from builders.many_shot.public import OneObject
-from builders.many_shot.splits import ClassifiedImage
+from builders.many_shot.readers import ClassifiedImage
 
 INSTRUCTION = (
     "You need to recognize entities in images. Use the provided mapping from the image to label to assign a label to "
@@ -27,8 +26,6 @@ _PAPER_IMAGES = {
     "inat2021": (31.2, 66.1, 134.6, 271.0, 543.8),
 }
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
-_PUBLIC = mt.Bundle(mt.FilePattern("ICL/{name}_K{k}.json"), OneObject())
-_FROZEN = mt.FilePattern("ICL/{name}_K{k}.frozen.jsonl")
 
 
 class ManyShotOptions(mt.Options):
@@ -72,11 +69,11 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         from the records.
         """
         return mt.TaskSpec(
-            _FROZEN,
+            mt.FilePattern("ICL/{name}_K{k}.frozen.jsonl"),
             "cls_acc",
             category="ICL",
             most_tokens=2048,
-            bundle=_PUBLIC,
+            bundle=mt.Bundle(mt.FilePattern("ICL/{name}_K{k}.json"), OneObject()),
             is_answer_of_context=True,
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
             shown_slots=("{label}",),
@@ -86,7 +83,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         """Return a function that says whether a test image has one of the classes that the longest standard length
         shows.
         """
-        domains = {each.domain for each in _classes(sources).values()}
+        domains = {found.domain for found in sources.image_classes.classes.values()}
         if unknown := sorted(set(self.options.domains) - domains):
             known = ", ".join(sorted(domains)) or "none"
             raise mt.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
@@ -97,13 +94,13 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         """Return the context from which the record of a test image is made, with one question, which is about this
         image.
         """
-        return self._context(_classes(sources)[row.kind].domain, self._home(row, sources), [row], sources)
+        return self._context(sources.image_classes.classes[row.kind].domain, self._home(row, sources), [row], sources)
 
     def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.Draft]:
         """Return a context for each set of each domain, with a question about each test image of the domain."""
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
-            domains.setdefault(_classes(sources)[row.kind].domain, []).append(row)
+            domains.setdefault(sources.image_classes.classes[row.kind].domain, []).append(row)
         numbers = range(self.options.sets)
         return [self._context(name, number, domains[name], sources) for name in sorted(domains) for number in numbers]
 
@@ -162,60 +159,53 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         Because of this order, even a small sample has test images of the first classes, which are the classes that
         short contexts show.
         """
-        found = _classes(sources).items()
-        kinds = (kind for kind, each in found if each.domain == domain and each.exemplars and each.tests)
-        is_asked = domain in self.options.domains or not self.options.domains
-        return tuple(sources.sample_draws.order("stratum", kinds)) if is_asked else ()
+        if self.options.domains and domain not in self.options.domains:
+            return ()
+        classes = sources.image_classes.classes.items()
+        kinds = (kind for kind, found in classes if found.domain == domain and found.exemplars and found.tests)
+        return tuple(sources.sample_draws.order("stratum", kinds))
 
     def _home(self, row: ClassifiedImage, sources: mt.Sources) -> int:
+        """Return the number of the set that is drawn for a test image."""
         return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
     def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> mt.Draft:
         """Return the context of one set of exemplars, with a question about the test image of each row."""
-        table, draws = self._table(sources, domain), sources.draws.at("set", number)
-        names = {kind: _classes(sources)[kind].name for kind in table}
+        table, images, draws = self._table(sources, domain), sources.images, sources.draws.at("set", number)
+        classes = {kind: sources.image_classes.classes[kind] for kind in table}
+
+        def unit(kind: str, name: str, label: int, turn: int) -> mt.Unit:
+            id = f"{kind}: {name}"
+            try:
+                looks, path = images.likeness(name), images[name].path
+            except mt.Rejected as refused:
+                return mt.Unit(id, "", (), "exemplar", excluded=refused.fault.reason)
+            is_near = mt.is_like_any(looks, [images.likeness(row.image) for row in rows])
+            return _exemplar(id, path, label, kind, "near-duplicate-of-a-test-image" if is_near else "")
+
         rounds = mt.Rounds(
             table,
-            exemplars=lambda kind: draws.order(f"exemplars of {kind}", _classes(sources)[kind].exemplars),
-            unit=_Exemplars(sources.images, tuple(row.image for row in rows)),
+            exemplars=lambda kind: draws.order(f"exemplars of {kind}", classes[kind].exemplars),
+            unit=unit,
             order=draws.order,
             labels=lambda kinds: sources.draws.order("labels", kinds),
             per_8k=self.options.classes_per_8k,
             most=self.options.most_classes,
         )
-        about = {"domain": domain or self.dataset, "set": number, "names": names}
+        name = domain or self.dataset
+        about = {"domain": name, "set": number, "names": {kind: found.name for kind, found in classes.items()}}
         questions = []
         for row in rows:
-            path = sources.images[row.image].path
+            path = images[row.image].path
             data = {**about, "image": path, "kind": row.kind}
             questions.append(mt.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number))
-        id = f"{about['domain']}, set {number}"
+        id = f"{name}, set {number}"
         return mt.Draft((), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain)
 
 
-@dataclass(frozen=True, slots=True)
-class _Exemplars:
-    """Makes units of pictures; a picture that is broken, or a near-duplicate of a test image, is excluded."""
-
-    images: mt.Images
-    tests: tuple[str, ...]
-
-    def __call__(self, kind: str, name: str, label: int, turn: int) -> mt.Unit:
-        try:
-            looks, path = self.images.likeness(name), self.images[name].path
-        except mt.Rejected as refused:
-            return mt.Unit(f"{kind}: {name}", "", (), "exemplar", excluded=refused.fault.reason)
-        is_near = mt.is_like_any(looks, [self.images.likeness(test) for test in self.tests])
-        unit = _exemplar(f"{kind}: {name}", path, label, kind)
-        return replace(unit, excluded="near-duplicate-of-a-test-image" if is_near else "")
-
-
-def _classes(sources: mt.Sources) -> Mapping[str, mt.ImageClass]:
-    return sources.image_classes.classes
-
-
-def _exemplar(id: str, path: str, label: int, kind: str | None = None) -> mt.Unit:
-    return mt.Unit(id, mt.Image(path), (), "exemplar", tail=f"\nlabel: {label}", group=kind, data={"label": label})
+def _exemplar(id: str, path: str, label: int, kind: str | None = None, excluded: str = "") -> mt.Unit:
+    tail, data = f"\nlabel: {label}", {"label": label}
+    return mt.Unit(id, mt.Image(path), (), "exemplar", tail=tail, group=kind, data=data, excluded=excluded)
 
 
 def _ask(path: str) -> tuple[mt.Part, ...]:

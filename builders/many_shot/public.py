@@ -5,75 +5,18 @@
 
 Public loaders ignore the further fields. `sets` has the number of each set in the frozen records, which are the lines
 of the `.frozen.jsonl` file. `labels` has the class names by label. `tokens` has the reserve and, for each set, the text
-tokens of a prompt and the image tokens of the exemplars. Each test image has its `image_tokens`.
+tokens of a prompt and the image tokens of the exemplars. Each test image has its `image_tokens`. Files that others made
+lack these fields.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
 
 import mmlongbench.task as mt
 
-
-class _Exemplar(TypedDict):
-    image: str
-    id: int
-
-
-class _Test(TypedDict):
-    id: str
-    name: str
-    image: str
-    answer: int
-    image_tokens: int
-
-
-class _Tokens(TypedDict):
-    """The tokens of a frozen record."""
-
-    text: int
-    image: int
-    reserve: int
-
-
-class _Frozen(_Test):
-    """A frozen record, with a fixed set and order of exemplars."""
-
-    domain: str
-    set: int
-    length: int
-    exemplars: list[_Exemplar]
-    labels: list[str]
-    tokens: _Tokens
-
-
-class _TokensOfSets(TypedDict):
-    reserve: int
-    text: list[int]
-    image: list[int]
-
-
-class _Domain(TypedDict):
-    """A domain of the public object; files that others made lack the last three fields."""
-
-    exemplar_list: list[list[list[_Exemplar]]]
-    all_token_count: list[int]
-    test_example: list[_Test]
-    sets: NotRequired[list[int]]
-    labels: NotRequired[list[str]]
-    tokens: NotRequired[_TokensOfSets]
-
-
-@dataclass(slots=True)
-class _Found:
-    """The records of a domain."""
-
-    first: _Frozen
-    sets: dict[int, _Frozen] = field(default_factory=dict)
-    """The record of the costliest test image of each set, by the number of the set."""
-    tests: dict[str, _Frozen] = field(default_factory=dict)
+_TEST_FIELDS = ("id", "name", "image", "answer", "image_tokens")
 
 
 class OneObject(mt.FileFormat):
@@ -83,26 +26,24 @@ class OneObject(mt.FileFormat):
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
         """Yield the object; `all_token_count` has the tokens of each set's prompt with the costliest test image."""
-        domains: dict[str, _Found] = {}
+        domains: dict[str, tuple[dict[int, mt.Record], dict[str, mt.Record]]] = {}
         for record in records:
-            frozen = cast("_Frozen", record)
-            domain = domains.setdefault(frozen["domain"], _Found(frozen))
-            costliest = domain.sets.get(frozen["set"])
-            if costliest is None or costliest["length"] < frozen["length"]:
-                domain.sets[frozen["set"]] = frozen
-            domain.tests[frozen["id"]] = frozen
-        public = {name: _public(found) for name, found in sorted(domains.items())}
+            costliest, tests = domains.setdefault(record["domain"], ({}, {}))
+            if record["length"] > costliest.setdefault(record["set"], record)["length"]:
+                costliest[record["set"]] = record
+            tests[record["id"]] = record
+        public = {name: _domain(*domains[name]) for name in sorted(domains)}
         yield json.dumps(public, ensure_ascii=False).encode() + b"\n"
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
         """Yield (place, record) for every pair of a set and a test image, because a loader may use any pair."""
         try:
-            found = mt.load_json(path, "one JSON object")
+            public = mt.load_json(path, "one JSON object")
         except mt.SourceError as error:
             raise mt.ReleaseError(f"{path.name}: expected one JSON object, found {error}") from error
-        if not isinstance(found, dict):
-            raise mt.ReleaseError(f"{path.name}: expected a JSON object, found {type(found).__name__}")
-        for name, domain in found.items():
+        if not isinstance(public, dict):
+            raise mt.ReleaseError(f"{path.name}: expected a JSON object, found {type(public).__name__}")
+        for name, domain in public.items():
             try:
                 pairs = list(_pairs(name, domain))
             except (KeyError, TypeError, IndexError, AttributeError) as error:
@@ -112,81 +53,72 @@ class OneObject(mt.FileFormat):
 
     def without(self, path: Path, is_dropped: Callable[[mt.Record], bool]) -> Iterator[bytes]:
         """Return the object without the sets, the test images and the domains of which every pair is dropped."""
-        kept: dict[str, tuple[set[int], set[str]]] = {}
+        kept: defaultdict[str, tuple[set[int], set[str]]] = defaultdict(lambda: (set(), set()))
         for _, record in self.unbundle(path):
-            sets, tests = kept.setdefault(record["domain"], (set(), set()))
             if not is_dropped(record):
+                sets, tests = kept[record["domain"]]
                 sets.add(record["set"])
                 tests.add(record["id"])
-        found = cast("dict[str, _Domain]", mt.load_json(path, "one JSON object"))
-        public = {name: _without(domain, *kept[name]) for name, domain in found.items() if kept[name][0]}
-        yield json.dumps(public, ensure_ascii=False).encode() + b"\n" if public else b""
+        public = mt.load_json(path, "one JSON object")
+        found = public.items() if isinstance(public, dict) else ()
+        left = {name: _without(domain, *kept[name]) for name, domain in found if name in kept}
+        yield json.dumps(left, ensure_ascii=False).encode() + b"\n" if left else b""
 
 
-def _without(domain: _Domain, sets: set[int], tests: set[str]) -> _Domain:
-    """Return a domain with only these sets and test images."""
-    numbers = domain.get("sets") or list(range(len(domain["exemplar_list"])))
-    places = [place for place, number in enumerate(numbers) if number in sets]
-    shown = [test for test in domain["test_example"] if test["id"] in tests]
-    costs = [max(test["image_tokens"] for test in some) for some in (domain["test_example"], shown)]
-    found: _Domain = {
-        **domain,
-        "exemplar_list": [domain["exemplar_list"][place] for place in places],
-        "all_token_count": [domain["all_token_count"][place] - costs[0] + costs[1] for place in places],
-        "test_example": shown,
-        "sets": [numbers[place] for place in places],
-    }
-    if tokens := domain.get("tokens"):
-        image, text = ([tokens[key][place] for place in places] for key in ("image", "text"))
-        found["tokens"] = {"reserve": tokens["reserve"], "text": text, "image": image}
-    return found
-
-
-def _public(found: _Found) -> _Domain:
-    sets = [found.sets[number] for number in sorted(found.sets)]
-    labels = found.first["labels"]
+def _domain(costliest: Mapping[int, mt.Record], tests: Mapping[str, mt.Record]) -> mt.Record:
+    """Return a domain, made of the record of the costliest test image of each set, and of a record of each test
+    image.
+    """
+    sets = [costliest[number] for number in sorted(costliest)]
+    first = next(iter(tests.values()))
+    size = len(first["labels"])
     return {
-        "exemplar_list": [_rounds(record["exemplars"], len(labels)) for record in sets],
-        "all_token_count": [record["length"] for record in sets],
-        "test_example": [
-            {
-                "id": test["id"],
-                "name": test["name"],
-                "image": test["image"],
-                "answer": test["answer"],
-                "image_tokens": test["image_tokens"],
-            }
-            for test in found.tests.values()
+        "exemplar_list": [
+            [record["exemplars"][start : start + size] for start in range(0, len(record["exemplars"]), size)]
+            for record in sets
         ],
-        "sets": sorted(found.sets),
-        "labels": labels,
+        "all_token_count": [record["length"] for record in sets],
+        "test_example": [{field: test[field] for field in _TEST_FIELDS} for test in tests.values()],
+        "sets": sorted(costliest),
+        "labels": first["labels"],
         "tokens": {
-            "reserve": found.first["tokens"]["reserve"],
+            "reserve": first["tokens"]["reserve"],
             "text": [record["tokens"]["text"] for record in sets],
             "image": [record["tokens"]["image"] - record["image_tokens"] for record in sets],
         },
     }
 
 
-def _rounds(exemplars: list[_Exemplar], labels: int) -> list[list[_Exemplar]]:
-    return [exemplars[start : start + labels] for start in range(0, len(exemplars), labels)]
-
-
-def _pairs(name: str, domain: _Domain) -> Iterator[tuple[str, mt.Record]]:
-    tokens = domain.get("tokens")
-    costliest = max((test.get("image_tokens", 0) for test in domain["test_example"]), default=0)
-    for number, rounds in enumerate(domain["exemplar_list"]):
+def _pairs(name: str, domain: mt.Record) -> Iterator[tuple[str, mt.Record]]:
+    tests, tokens = domain["test_example"], domain.get("tokens")
+    costliest = max((test.get("image_tokens", 0) for test in tests), default=0)
+    for index, rounds in enumerate(domain["exemplar_list"]):
         exemplars = [shown for turn in rounds for shown in turn]
-        for place, test in enumerate(domain["test_example"]):
-            record: mt.Record = {
-                "domain": name,
-                "set": (domain.get("sets") or range(number + 1))[number],
-                "exemplars": exemplars,
-                **test,
-            }
+        for place, test in enumerate(tests):
+            number = (domain.get("sets") or range(index + 1))[index]
+            record: mt.Record = {"domain": name, "set": number, "exemplars": exemplars, **test}
             if tokens:
                 cost = test["image_tokens"]
-                image = tokens["image"][number] + cost
-                record["tokens"] = {"text": tokens["text"][number], "image": image, "reserve": tokens["reserve"]}
-                record["length"] = domain["all_token_count"][number] - costliest + cost
-            yield f"{name}, set {number}, test {place}", record
+                image = tokens["image"][index] + cost
+                record["tokens"] = {"text": tokens["text"][index], "image": image, "reserve": tokens["reserve"]}
+                record["length"] = domain["all_token_count"][index] - costliest + cost
+            yield f"{name}, set {index}, test {place}", record
+
+
+def _without(domain: mt.Record, sets: set[int], tests: set[str]) -> mt.Record:
+    """Return a domain with only these sets and test images."""
+    numbers = domain.get("sets") or list(range(len(domain["exemplar_list"])))
+    places = [place for place, number in enumerate(numbers) if number in sets]
+    shown = [test for test in domain["test_example"] if test["id"] in tests]
+    before, after = (max(test["image_tokens"] for test in some) for some in (domain["test_example"], shown))
+    left: mt.Record = {
+        **domain,
+        "exemplar_list": [domain["exemplar_list"][place] for place in places],
+        "all_token_count": [domain["all_token_count"][place] - before + after for place in places],
+        "test_example": shown,
+        "sets": [numbers[place] for place in places],
+    }
+    if tokens := domain.get("tokens"):
+        image, text = ([tokens[key][place] for place in places] for key in ("image", "text"))
+        left["tokens"] = {"reserve": tokens["reserve"], "text": text, "image": image}
+    return left

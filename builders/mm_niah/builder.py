@@ -191,7 +191,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         asked_about = (*beside, *needles.values())
         counts = dict(zip((needle.id for needle in row.needles), row.counts, strict=False))
         data = {"row": row, "text": text, "named": named, "paths": paths, "right": right, "counts": counts}
-        data["check_fillers"] = partial(check_fillers, images=sources.images, asked_about=asked_about)
+        data |= {"images": sources.images, "asked_about": asked_about}
         question = mt.Question(row.id, ask(text, paths, has_choices=bool(row.choices)), data, wording=wording)
         required = (
             mt.Unit(needle.id, mt.Image(needles[needle.id].path))
@@ -211,7 +211,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         data, units = example.question.data, example.units
-        data["check_fillers"](example.id, units)
+        check_fillers(example.id, units, data["images"], data["asked_about"])
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
         needles = [needle for unit in units for needle in (unit, *unit.needles) if needle.id in tokens]
         pictures = [(unit.id, unit.body.path) for unit in units if isinstance(unit.body, mt.Image)]
@@ -433,7 +433,7 @@ def _picture_fault(
     return "image-of-a-question" if images.is_asked(picture) else ""
 
 
-def check_fillers(id: str, units: Sequence[mt.Unit], *, images: mt.Images, asked_about: Sequence[mt.Picture]) -> None:
+def check_fillers(id: str, units: Sequence[mt.Unit], images: mt.Images, asked_about: Sequence[mt.Picture]) -> None:
     """Refuse to release a context in which a filler picture was made by the benchmark, or has the bytes of a picture
     that a question asks about. It looks again at what `haystack` chose.
 

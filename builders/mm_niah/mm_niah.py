@@ -91,9 +91,9 @@ class MMNIAHRows(mt.Reader[HaystackQuestion]):
 
 
 def picture_root(folder: Path) -> Path:
-    """Return the folder that holds `obelics/`, to which the names of pictures are relative: `folder`, or one at most two
-    levels below it, because the archive of the validation split unpacks to `mm_niah_dev/images/`. If there is none, it
-    is `folder`. A link to a folder of the same level does not count as a second folder.
+    """Return the folder that holds `obelics/`, to which the names of pictures are relative: `folder`, or one at most
+    two levels below it, because the archive of the validation split unpacks to `mm_niah_dev/images/`. If there is none,
+    it is `folder`. A link to a folder of the same level does not count as a second folder.
 
     Raises:
         SourceError: several folders of one level have an `obelics/`.

@@ -6,22 +6,19 @@ are in a drawn order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, Literal
 
 import mmlongbench.task as mt
-from builders.visual_haystacks.rows import PhotographQuestion
+from builders.visual_haystacks.readers import PhotographQuestion
 
 INSTRUCTION = (
     "You are given a set of images. Please answer the question in Yes or No based on the given images. "
     "Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
 _ANSWERS = ("Yes", "No")
-_CLOSING = mt.Closing(last=2, window=2000)
 _PAPER_IMAGES = {"single": (21.7, 44.7, 90.9, 183.4, 368.2), "several": (21.7, 44.8, 91.0, 183.4, 368.2)}
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper, by `options.needles`."""
-_FILES = mt.FilePattern("NIAH/{name}_test_{questions}_K{k}_dep{placements}.jsonl")
 
 
 class HaystackOptions(mt.Options):
@@ -55,15 +52,12 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return the declarations: a single needle is put at depths, several are permuted."""
         at_depths, permuted = mt.Placements(mt.Depth, mt.DEPTHS), mt.Placements(mt.Permutation, (0, 1, 2))
-        is_single = self.options.needles == "single"
-        placements = at_depths if is_single else permuted
         return mt.TaskSpec(
-            _FILES,
+            mt.FilePattern("NIAH/{name}_test_{questions}_K{k}_dep{placements}.jsonl"),
             "binary_acc",
             category="NIAH",
-            placements=placements,
+            placements=at_depths if self.options.needles == "single" else permuted,
             balance="answer",
             paper_images=_PAPER_IMAGES[self.options.needles],
         )
@@ -72,26 +66,29 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         """Return a draft. Needles have no place, because a depth or a permutation places them. Distractors are taken
         and placed in a drawn order.
         """
-        _check(row, self.options)
+        if twice := next((name for name in row.needles if row.needles.count(name) > 1), ""):
+            todo = "name each needle once"
+            raise mt.Rejected(mt.Fault("needle-twice", "needles that differ", twice, field="needles", todo=todo))
+        if both := next((name for name in row.needles if name in row.negatives), ""):
+            expected, todo = "negatives that are no needles", "take the needle out of the negatives"
+            raise mt.Rejected(mt.Fault("needle-among-negatives", expected, both, field="negatives", todo=todo))
+        if self.options.needles == "single" and len(row.needles) != 1:
+            found, todo = str(len(row.needles)), "set options.needles to several"
+            raise mt.Rejected(mt.Fault("several-needles", "one needle", found, field="needles", todo=todo))
         paths = [sources.images[name].path for name in row.needles]
-        required = tuple(
-            mt.Unit(name, mt.Image(path), None, "needle") for name, path in zip(row.needles, paths, strict=True)
-        )
         question = mt.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
-        others = () if self.options.context == "oracle" else (_Distractors(row, sources.images, draws),)
-        closing = _CLOSING if self.options.finish == "closing" else None
+        has_distractors = self.options.context == "haystack"
         return mt.Draft(
-            required,
-            mt.Chain(others),
+            tuple(mt.Unit(name, mt.Image(path), None, "needle") for name, path in zip(row.needles, paths, strict=True)),
+            mt.Chain((lambda: _distractors(row, sources.images, draws),) if has_distractors else ()),
             id=row.id,
             instruction=(INSTRUCTION,),
             questions=(question,),
             separator="\n",
-            closing=closing,
+            closing=mt.Closing(last=2, window=2000) if self.options.finish == "closing" else None,
         )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the public file."""
         row: PhotographQuestion = example.question.data["row"]
         shown, needles = list(example.prompt.images), list(example.question.data["needles"])
         count = {"needle_count": len(needles)} if self.options.needles == "several" else {}
@@ -99,21 +96,19 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         return {**record, **count}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a released line."""
         units = [mt.Unit(path, mt.Image(path), (), "negative") for path in record["ctxs"]]
         return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["question"]))
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
         """Return the answer, and the number of photographs that it depends on."""
-        needles = [str(len(record["needles"]))] if "needles" in record else []
-        return {"answer": [record["answer"]], **({"needles": needles} if needles else {})}
+        count = {"needles": [str(len(record["needles"]))]} if "needles" in record else {}
+        return {"answer": [record["answer"]], **count}
 
     def choices(self, record: mt.Record) -> mt.Choices | None:
         """Return yes and no; None for an answer of a file that others made which is neither."""
         return mt.Choices(_ANSWERS, _ANSWERS.index(record["answer"])) if record["answer"] in _ANSWERS else None
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the photographs that the question is about."""
         return [mt.Image(path) for path in record["needles"]]
 
     def cluster(self, record: mt.Record) -> str:
@@ -126,54 +121,22 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         return min(record.get("needles", ()), default="")
 
 
-@dataclass(frozen=True, slots=True)
-class _Distractors:
-    """Photographs that are not needles and do not show the anchor object, each once; unreadable photographs are
+def _distractors(row: PhotographQuestion, images: mt.Images, draws: mt.Draws) -> Iterator[mt.Unit]:
+    """Yield photographs that are not needles and do not show the anchor object, each once; unreadable photographs are
     excluded.
     """
-
-    row: PhotographQuestion
-    images: mt.Images
-    draws: mt.Draws
-
-    def __call__(self) -> Iterator[mt.Unit]:
-        own = dict.fromkeys(self.row.negatives)
-        passed = {*own, *self.row.needles}
-        others = (name for name in self._pool() if name not in passed)
-        for place, name in enumerate(chain(self.draws.order("negatives", own), others)):
-            try:
-                yield mt.Unit(name, mt.Image(self.images[name].path), (place,), "negative")
-            except mt.Rejected as refused:
-                yield mt.Unit(name, "", (place,), "negative", excluded=refused.fault.reason)
-
-    def _pool(self) -> Iterator[str]:
-        pool = self.images.names if self.row.anchor else ()
-        named = (pool[at] for at in self.draws.permutation("pool", len(pool)))
-        return (name for name in named if self.row.anchor not in self.images.objects(name))
+    own = dict.fromkeys(row.negatives)
+    pool = images.names if row.anchor else ()
+    drawn = (pool[at] for at in draws.permutation("pool", len(pool)))
+    others = (name for name in drawn if row.anchor not in images.objects(name))
+    passed = {*own, *row.needles}
+    names = chain(draws.order("negatives", own), (name for name in others if name not in passed))
+    for place, name in enumerate(names):
+        try:
+            yield mt.Unit(name, mt.Image(images[name].path), (place,), "negative")
+        except mt.Rejected as refused:
+            yield mt.Unit(name, "", (place,), "negative", excluded=refused.fault.reason)
 
 
 def _ask(question: str) -> tuple[mt.Part, ...]:
     return (f"\n\nQuestion: {question}\nAnswer:",)
-
-
-def _check(row: PhotographQuestion, options: HaystackOptions) -> None:
-    """Refuse a question with a repeated needle, with a needle that is also a negative, or, if `options.needles` is
-    `single`, with several needles.
-    """
-    if twice := next((name for name in row.needles if row.needles.count(name) > 1), ""):
-        raise mt.Rejected(
-            mt.Fault("needle-twice", "needles that differ", twice, field="needles", todo="name each needle once")
-        )
-    if both := next((name for name in row.needles if name in row.negatives), ""):
-        raise mt.Rejected(
-            mt.Fault(
-                "needle-among-negatives",
-                "negatives that are no needles",
-                both,
-                field="negatives",
-                todo="take the needle out of the negatives",
-            )
-        )
-    if options.needles == "single" and len(row.needles) != 1:
-        todo = "set options.needles to several"
-        raise mt.Rejected(mt.Fault("several-needles", "one needle", str(len(row.needles)), field="needles", todo=todo))

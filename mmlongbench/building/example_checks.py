@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -80,6 +80,10 @@ class ExampleChecks:
             elif not has_placements and unit.place is None:
                 todo = "give it a place, or the task needles"
                 fault = f"unit {unit.id!r} has no place, and the task has no placements; {todo}"
+            elif unit.turns and (unit.body or unit.head or unit.tail or unit.further):
+                fault = f"unit {unit.id!r} has turns and other parts; give every text and every image of it to a turn"
+            elif any(not any(turn.parts) for turn in unit.turns):
+                fault = f"unit {unit.id!r} has a turn without a text or an image"
             elif has_placements and unit.role in NEEDLES and unit.place is not None:
                 said = f"unit {unit.id!r} has the role {unit.role} and a place"
                 fault = f"{said}: what is put at a depth has `place=None`"
@@ -90,6 +94,10 @@ class ExampleChecks:
                 raise self._broken("draft()", fault, row)
             shown.update(dict.fromkeys(unit.images, unit.id))
             needles += (unit.place is None) + len(unit.needles)
+        if {example.prompt.turns[0].role, example.prompt.turns[-1].role} != {"user"}:
+            said = f"the first is the {example.prompt.turns[0].role}'s, the last the {example.prompt.turns[-1].role}'s"
+            todo = "give the task an instruction, or let its units begin with the user, and ask a question"
+            raise self._broken("draft()", f"a conversation begins and ends with the user; {said}; {todo}", row)
         if has_placements and not needles:
             todo = "give one the role needle and `place=None`"
             raise self._broken("draft()", f"the task has placements, and no required unit is a needle; {todo}", row)
@@ -278,8 +286,15 @@ def difference(packed: Prompt, rebuilt: object) -> str:
     """
     if not isinstance(rebuilt, Prompt):
         return f"it is a {type(rebuilt).__name__}, expected a Prompt"
-    if (roles := [turn.role for turn in packed.turns]) != (found := [turn.role for turn in rebuilt.turns]):
-        return f"the packed prompt has the turns {', '.join(roles)}, the rebuilt one {', '.join(found) or 'none'}"
+    for number, (turn, other) in enumerate(zip_longest(packed.turns, rebuilt.turns), 1):
+        if turn is None or other is None or turn.role != other.role:
+            roles = " in the packed prompt, ".join(each.role if each else "missing" for each in (turn, other))
+            return f"turn {number} is {roles} in the rebuilt one"
+        said, found = Prompt.of(turn.parts), Prompt.of(other.parts)
+        if len(packed.turns) > 1 and said != found:
+            return f"in turn {number}, {difference(said, found)}"
+    if len(packed.turns) > 1:
+        return ""
     ours, theirs = packed.parts, Prompt.of(rebuilt.parts).parts
     differing = (n for n, (one, other) in enumerate(zip(ours, theirs, strict=False)) if one != other)
     at = next(differing, min(len(ours), len(theirs)))

@@ -7,22 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.building.build import do_stages
-from mmlongbench.building.build_dir import BuildDir, cell_shard, questions_shard
+from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.building.shard_results import CELLS, QUESTIONS, RowCounts, WrittenCell
-from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
+from mmlongbench.building.shard_results import QUESTIONS, RowCounts
+from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped, failure_of
 from mmlongbench.checking.repeatable import ids_stay, rows_are_the_same_twice
-from mmlongbench.checking.rules import BUILT, DRAFTS, IDS, KEPT, ROWS, RULES
-from mmlongbench.checking.second_process import WORKERS, BuiltRelease, difference, look_again
+from mmlongbench.checking.rules import BUILT, DRAFTS, EVERY, IDS, KEPT, ROWS, RULES
+from mmlongbench.checking.second_process import WORKERS, BuiltRelease, difference, digest_of, look_again, prompts
 from mmlongbench.checking.world import World
-from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError, error_text
+from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
-from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import PluginCallError, bind
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import described
@@ -30,8 +29,8 @@ from mmlongbench.manifest.task_files import tasks_of
 from mmlongbench.release.rejects import Reject
 from tokenization import TokenizationError
 
-LIMIT = 5
-"""How many questions of each dataset are built."""
+_BUILT = 2
+"""At how many lengths a release is built, the shortest ones; at the others, examples are only packed."""
 ERRORS = (MMLongBenchError, TokenizationError, OSError)
 """The errors that a task can cause; those of its own code are `PluginCallError`s."""
 NO_RELEASE = "the small release was not built"
@@ -42,7 +41,12 @@ _QUIET = Progress(is_shown=False)
 @dataclass(slots=True)
 class _DatasetCheck:
     spec: DatasetSpec
+    """The dataset at the lengths that are built."""
     folder: Path
+    lengths: tuple[int, ...]
+    """All lengths at which examples are packed."""
+    wanted: tuple[int, ...]
+    """The lengths that the manifest asks for."""
     findings: list[Finding] = field(default_factory=list)
     world: World | None = None
     """The dataset with its questions; None if they could not be chosen."""
@@ -55,32 +59,38 @@ class _DatasetCheck:
     def add(self, rule: str, outcomes: Iterable[Outcome]) -> None:
         """Add the finding of a rule; an error of a plug-in is a failure."""
         failures: list[Failure] = []
-        note = ""
+        notes: list[str] = []
         try:
             for outcome in outcomes:
                 if isinstance(outcome, Skipped):
                     self.findings.append(Finding(rule, self.spec.name, "skipped", outcome.reason))
                     return
                 if isinstance(outcome, Note):
-                    note = outcome.text
+                    notes.append(outcome.text)
                 else:
                     failures.append(outcome)
         except ERRORS as error:
-            failures.append(_failure_of(error))
-        found = Finding(rule, self.spec.name, "holds", note)
+            failures.append(failure_of(error))
+        found = Finding(rule, self.spec.name, "holds", "; ".join(notes))
         if failures:
             first, more = failures[0], len(failures) - 1
-            found = Finding(rule, self.spec.name, "fails", first.detail, first.method, first.row, more)
+            place = first.place or (self.world.place(first.row) if self.world and first.row else "")
+            values = (first.detail, first.method, first.row, more, first.length, place, first.traceback)
+            found = Finding(rule, self.spec.name, "fails", *values)
         self.findings.append(found)
 
 
-def check(manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKERS) -> Checked:
+def check(
+    manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKERS, *, has_one_length: bool = False
+) -> Checked:
     """Check every dataset of a manifest.
 
     Args:
-        manifest: its lengths are built, and of each dataset as many questions as its sample has (see `small`).
+        manifest: examples are packed at all its lengths, and a release is built at the two shortest. Of each dataset,
+            as many questions are packed as its sample has; all rows are drafted.
         progress: shows a bar.
         workers: the number of workers in the process that builds again.
+        has_one_length: do not add the double of a dataset's only length, with which its contexts are compared.
 
     Raises:
         ManifestError: the manifest cannot be used.
@@ -89,7 +99,13 @@ def check(manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKER
 
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as open_sessions:
-        datasets = [_DatasetCheck(spec, Path(folder) / f"{number}") for number, spec in enumerate(manifest.datasets)]
+        datasets = []
+        for number, spec in enumerate(manifest.datasets):
+            lengths = tuple(sorted(spec.lengths))
+            if len(lengths) == 1 and not has_one_length:
+                lengths += (2 * lengths[0],)
+            small = spec.model_copy(update={"lengths": lengths[:_BUILT]})
+            datasets.append(_DatasetCheck(small, Path(folder) / f"{number}", lengths, spec.lengths))
         with progress.telling("check", 2 * len(datasets) + 1) as tell:
             for dataset in datasets:
                 _build(dataset, open_sessions)
@@ -105,25 +121,12 @@ def check(manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKER
                 dataset.spec.name,
                 plugins_of(dataset.spec),
                 len(dataset.world.rows) if dataset.world else 0,
-                tuple(sorted(dataset.spec.lengths)),
+                dataset.lengths,
             )
             for dataset in datasets
         ),
         tuple(finding for dataset in datasets for finding in dataset.findings),
     )
-
-
-def small(manifest: Manifest, lengths: bool) -> Manifest:
-    """Return a manifest with the lengths of a small release, unless the user has given `lengths`: the two shortest
-    lengths of each dataset, or its only one and the double of it.
-    """
-    if lengths:
-        return manifest
-    specs = []
-    for spec in manifest.datasets:
-        first, *more = sorted(spec.lengths)[:2]
-        specs.append(spec.model_copy(update={"lengths": (first, *(more or [2 * first]))}))
-    return Manifest(datasets=tuple(specs))
 
 
 def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:
@@ -135,12 +138,6 @@ def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:
     return (described("builder", spec.builder), described("reader", spec.reader), *sample, *metric)
 
 
-def _failure_of(error: Exception) -> Failure:
-    if isinstance(error, PluginCallError):
-        return Failure(error.fault, error.method, error.row)
-    return Failure(error_text(error))
-
-
 def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     """Build the small release of a dataset, as far as that is possible, and run the rules about its rows."""
     executor, build_dir = LocalExecutor(1, _QUIET), BuildDir(dataset.release)
@@ -149,7 +146,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     try:
         plans, _ = plan_build(check_plugins(Manifest(datasets=(spec,))), build_dir, executor)
     except PluginCallError as error:
-        dataset.add(BUILT, [_failure_of(error)])
+        dataset.add(BUILT, [failure_of(error)])
         return
     (plan,) = plans
     session, failures = open_sessions.enter_context(Session(build_dir.out)), list[Failure]()
@@ -160,7 +157,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     except (SourceError, ManifestError):
         raise
     except ERRORS as error:
-        failures.append(_failure_of(error))
+        failures.append(failure_of(error))
     dataset.add(BUILT, failures)
     if not build_dir.is_done(questions_shard(name)):
         return
@@ -173,43 +170,31 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
         ids = [row.id for row in session.dataset(name).sources.rows]
         yield from ids_stay(spec.reader, plan.sources, ids, dataset.folder / "shorter")
 
-    dataset.add(KEPT, _not_kept(session, name, is_built=dataset.is_built))
+    dataset.add(KEPT, _not_kept(session, name))
     dataset.add(ROWS, rows_are_the_same_twice(plan.bound, plan.sources))
     dataset.add(IDS, wrong_ids())
     if build_dir.is_done(questions_shard(name)) and (rows := session.questions(name)):  # a damaged result is removed
         tasks = tasks_of(spec.builder, spec.reader)
-        dataset.world = World(session.dataset(name), rows, tuple(sorted(spec.lengths)), dataset.release, tasks)
+        opened = session.dataset(name)
+        dataset.world = World(opened, rows, dataset.lengths, dataset.release, tasks, dataset.wanted)
 
 
-def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:
-    """Yield a failure if no question was kept, and for every length that no question fits; and a note on rejected rows
-    and on lengths that the sources cannot fill.
-    """
-
-    def rejected(what: str, rejects: Iterable[object]) -> Failure:
-        first = next((line for line in rejects if isinstance(line, Reject)), None)
-        return Failure(f"{what}; the first: {first.fault}", row=first.id) if first else Failure(what)
+def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
+    """Yield a failure if no question was kept, and a note on rejected rows."""
 
     def listed(reasons: Mapping[str, int]) -> str:
         return ", ".join(f"{count} × {reason}" for reason, count in reasons.items())
 
     lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
-    if not counts.kept:
-        said = listed({**counts.rejected, **counts.skipped}) or "nothing was read"
-        yield rejected(f"none of {counts.read} rows is kept ({said})", lines)
+    if counts.kept:
+        if counts.rejected:
+            yield Note(f"rows were rejected: {listed(counts.rejected)}")
         return
-    notes = [f"rows were rejected: {listed(counts.rejected)}"] if counts.rejected else []
-    for length in session.plans[name].spec.lengths if is_built else ():
-        of_cell = list(session.build_dir.read(cell_shard(name, length), CELLS))
-        cell = next((line for line in of_cell if isinstance(line, WrittenCell)), None)
-        if not (cell and cell.files):
-            yield rejected(f"no question fits {format_length(length)}", of_cell)
-        if cell and cell.counts.ran_dry:
-            said = f"{cell.counts.ran_dry} of {cell.counts.examples} examples at {format_length(length)}"
-            notes.append(f"units run out in {said}")
-    if notes:
-        yield Note("; ".join(notes))
+    said = listed({**counts.rejected, **counts.skipped}) or "nothing was read"
+    said = f"none of {counts.read} rows is kept ({said})"
+    first = next((line for line in lines if isinstance(line, Reject)), None)
+    yield Failure(f"{said}; the first: {first.fault}", row=first.id) if first else Failure(said)
 
 
 def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:
@@ -220,8 +205,11 @@ def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -
         spec, sources = dataset.spec, dict(world.dataset.plan.sources)
         if not isinstance(spec.source, str):  # sources are not unpacked or downloaded again; a sample is drawn again
             spec = spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
+        with suppress(PluginCallError):  # then another rule fails
+            world.prompts = list(prompts(world.release, world.tasks))
+        digests = tuple(digest_of(prompt) for _, _, prompt in world.prompts)
         again = dataset.folder / "again"
-        releases.append(BuiltRelease(Manifest(datasets=(spec,)), dataset.release, again, sources, workers))
+        releases.append(BuiltRelease(Manifest(datasets=(spec,)), dataset.release, again, sources, workers, digests))
     for (dataset, world), look in zip(worlds, look_again(releases, folder), strict=True):
         world.look = look
         world.difference = None if look.build_error else difference(dataset.release, dataset.folder / "again")
@@ -236,7 +224,7 @@ def _run_rules(dataset: _DatasetCheck) -> None:
     for rule, find in RULES.items():
         if not dataset.world:
             not_run(rule, NO_QUESTIONS)
-        elif rule != DRAFTS and not dataset.is_built:  # drafts only need the chosen questions
+        elif rule not in (DRAFTS, EVERY) and not dataset.is_built:  # drafts need no release
             not_run(rule, NO_RELEASE)
         else:
             dataset.add(rule, find(dataset.world))

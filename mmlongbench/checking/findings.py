@@ -1,7 +1,11 @@
 """The results of checks, as values: what a rule found in a dataset, and the result of all rules."""
 
 from dataclasses import dataclass
+from traceback import format_exception
 from typing import Literal, TypeAlias
+
+from mmlongbench.errors import error_text
+from mmlongbench.manifest.binding import PluginCallError
 
 _BEFORE, _SHOWN = 12, 60
 """How many characters of a long value are shown before the first difference, and how many are shown altogether."""
@@ -22,6 +26,14 @@ class Failure:
     place: str = ""
     """The file and the line of the row; empty: `check` looks it up."""
     traceback: str = ""
+
+
+def failure_of(error: Exception, row: str = "", length: int = 0) -> Failure:
+    """Return the failure that an error is."""
+    seen = "".join(format_exception(error))
+    if isinstance(error, PluginCallError):
+        return Failure(error.fault, error.method, error.row or row, length, error.place, seen)
+    return Failure(error_text(error), row=row, length=length, traceback=seen)
 
 
 @dataclass(frozen=True, slots=True)

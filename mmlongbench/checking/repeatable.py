@@ -28,6 +28,8 @@ _CSV, _LINES = (".csv", ".tsv", ".tab"), (".jsonl", ".ndjson")
 _MAX_BYTES = 64 * 1024 * 1024
 """The maximum size of a table that is copied without its first row."""
 _NUMBER = re.compile(r"[0-9]+\Z")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Where a function is in memory, which a draft may have for its record."""
 
 
 def rows_are_the_same_twice(bound: Bound, sources: SourcePaths) -> Iterator[Outcome]:
@@ -173,7 +175,8 @@ def _difference(draft: Draft, other: Draft) -> str:
         return f"there are {len(draft.questions)} questions, then {len(other.questions)}"
     for first, second in zip(draft.questions, other.questions, strict=True):
         for name, value in _plain(first).items():
-            if value != _plain(second)[name]:
+            before, after = (_ADDRESS.sub("", repr(each)) for each in (value, _plain(second)[name]))
+            if value != _plain(second)[name] and before != after:
                 return f"{name} of the question is {two_values(value, _plain(second)[name])}"
     fault = _units_difference(draft.required, other.required)
     return f"required: {fault}" if fault else ""

@@ -8,58 +8,60 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeAlias
 
-from mmlongbench.building.example_checks import JUDGED
-from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
+from mmlongbench.checking.answers import (
+    answers_score_full,
+    no_negative_holds_an_answer,
+    nothing_gives_the_answer_away,
+    wrong_answers_do_not_score_full,
+)
+from mmlongbench.checking.drafts import (
+    contexts_are_full,
+    every_row_is_drafted,
+    evidence_is_shown,
+    examples_are_packed,
+    nothing_before_a_unit_tells_gold,
+    texts_are_there_once,
+    what_is_said_follows_the_context,
+)
+from mmlongbench.checking.findings import Failure, Outcome, Skipped, two_values
 from mmlongbench.checking.repeatable import drafts_are_pure, prompts_come_back
 from mmlongbench.checking.second_process import rows_digest
 from mmlongbench.checking.world import World
-from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.lengths import K, format_length
-from mmlongbench.manifest.binding import calling, metric_of
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
 from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock_checks import rejects_of
 from mmlongbench.release.verify import undecodable
-from mmlongbench.task.builder import scoring_input
-from mmlongbench.task.metric import Metric, Settings
 
 _SLOT = re.compile(r"\{[A-Za-z_][^{}\n]{0,60}\}|\{\}")
 """A place in a template that is filled in, such as `{title}` or `{row.title}`."""
 _MARKER = "<image>"
-_PLAIN_WORDS = frozenset({"yes", "no", "true", "false"})
-"""Answers that are words of any text, so that a negative may have them."""
-_NO_CHANCE = 3
-"""An answer with fewer characters may stand in any text by chance."""
 _SENTENCE = 5
 """A text of at least this many words is the same text wherever it stands, and not a chance."""
-_FULL = 1 - 1e-9
 _ONE_LENGTH = "there is one length"
 
 
-def examples_are_within_their_budgets(world: World) -> Iterator[Outcome]:
-    """Yield every example that is over its length."""
-    for length, example in world.every_example():
-        if (total := example.count.total + example.reserve) > length:
-            found = f"{example.count.total} tokens and a reserve of {example.reserve}"
-            expected = f"expected at most {format_length(length)} ({length} tokens)"
-            yield Failure(f"{expected}, found {found}: {total - length} over", "draft()", example.id)
-
-
 def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
-    """Yield every example whose prompt has another number of tokens than the sum of its prices."""
+    """Yield every example whose prompt has another number of tokens than the sum of its prices, or is over its
+    length.
+    """
     for length, example in world.every_example():
-        counted = world.dataset.pricer.whole(example.prompt)
-        if counted != example.count:
-            expected = f"{example.count.text} text and {example.count.image} image tokens"
+        counted, expected = world.dataset.pricer.whole(example.prompt), example.count
+        if counted != expected:
+            said = f"expected {expected.text} text and {expected.image} image tokens"
             found = f"{counted.text} and {counted.image} in a recount"
-            yield Failure(f"expected {expected} at {format_length(length)}, found {found}", "draft()", example.id)
+            yield Failure(f"{said}, found {found}", "draft()", example.id, length)
+        elif (over := counted.total + example.reserve - length) > 0:
+            said = f"{counted.total} tokens and a reserve of {example.reserve} are {over} over the length"
+            yield Failure(said, "draft()", example.id, length)
 
 
 def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
@@ -120,36 +122,6 @@ def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
                         yield Failure(f"{expected}, found it at {needle.achieved:.3f}", "draft()", example.id)
 
 
-def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
-    """Yield every question with a negative whose text holds an answer; and a note if padding or questions hold answers.
-    The longest contexts are searched, which hold the shorter ones; they are the same at every placement.
-    """
-    in_padding = in_questions = 0
-    for _, examples in world.packed(world.lengths[-1]):
-        for example in examples if world.is_shared else examples[:1]:
-            gold = world.answer_of(example)
-            # Numbers of options or labels, and plain words like yes, are left out.
-            texts = [text for text in (gold if isinstance(gold, list) else [gold]) if isinstance(text, str)]
-            answers = [text for text in texts if text.strip() and text.strip().lower().rstrip(".") not in _PLAIN_WORDS]
-            negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
-            held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
-            if found := next(held, None):
-                said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
-                yield Failure(f"{said}; leave such a unit out, or give it the role own", "draft()", example.id)
-            long = [answer for answer in answers if len(answer.strip()) >= _NO_CHANCE]
-            padding = [unit.text for unit in example.units if unit.role == "padding" and unit.text.strip()]
-            question = " ".join(part for part in example.question.parts if isinstance(part, str))
-            in_padding += any(contains(text, answer) for answer in long for text in padding)
-            in_questions += any(contains(question, answer) for answer in long)
-    places = [
-        f"{count} question{'s' * (count > 1)} stands in {place}"
-        for count, place in ((in_padding, "a padding unit"), (in_questions, "the question itself"))
-        if count
-    ]
-    if places:
-        yield Note(f"the answer of {', that of '.join(places)}")
-
-
 def contexts_are_nested(world: World) -> Iterator[Outcome]:
     """Yield a failure for every context that lacks units of the next shorter context of the same question, or has them
     in another order. As many units may be missing as `Closing.last` allows.
@@ -202,7 +174,7 @@ def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
 
 def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
     """Yield every file without a question that another file has and no reject names, or with an unknown question."""
-    if len(world.lengths) < 2:
+    if len(world.built) < 2:
         yield Skipped(_ONE_LENGTH)
         return
     rejected = frozenset(rejects_of(world.release))
@@ -240,56 +212,12 @@ def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
                 yield Failure(f"expected one cluster of a question, found {where}", "cluster()", id)
 
 
-def answers_score_full(world: World) -> Iterator[Outcome]:
-    """Yield every example whose answer, given as a model's output, does not score full, or whose empty output does."""
-    name = world.dataset.builder.spec.metric
-    if name.startswith(JUDGED):
-        yield Skipped(f"metric {name!r} asks a judge")
-        return
-    try:
-        kind = metric_of(world.dataset.builder, name)
-        metric = kind(Settings())
-        plain = kind(Settings(profile="ours")) if "ours" in metric.offered() else metric
-    except MMLongBenchError as error:  # it needs a judge, or documents
-        yield Skipped(str(error))
-        return
-    has_answer = False
-    for example in world.examples(world.lengths[-1]):
-        fault = _wrong_score(world, example, metric, plain)
-        has_answer |= fault is not None
-        if fault:
-            yield Failure(fault, "record()", example.id)
-    if not has_answer:
-        yield Skipped(f"metric {name!r} has no output that scores full (Metric.full_answer)")
-
-
-def _wrong_score(world: World, example: PackedExample, metric: Metric, plain: Metric) -> str | None:
-    """Return what is wrong with the scores of an example; empty if nothing is, None if there is no full answer.
-
-    `plain` is the metric under rules that do not guess if there is no answer.
-    """
-    builder = world.dataset.builder
-    record, row = world.record(example), world.row(example)
-    with calling("builder", world.dataset.spec.builder, "a method that scoring calls", row):
-        asked = scoring_input(builder, record, builder.spec.files.write(world.name, K, 1, 1))
-    with calling("metric", metric.name, "score()", about=f"the answer {asked.answer!r:.60}"):
-        answer = metric.full_answer(asked)
-        if answer is None:
-            return None
-        full, empty = metric.score(replace(asked, prediction=answer)), plain.score(asked)
-    if full.score is None or full.score < _FULL:
-        found = full.failure if full.score is None else f"{full.score:.3f}"
-        return f"metric {metric.name!r}: expected score 1 for the answer {asked.answer!r:.60}, found {found}"
-    if empty.score is not None and empty.score >= _FULL:
-        return f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.answer!r:.60}"
-    return ""
-
-
 def images_are_as_planned(world: World) -> Iterator[Outcome]:
     """Yield every image of the release that cannot be decoded, or has another size than was counted."""
     folder, planned = world.release / IMAGES, world.dataset.sources.sizes
     sizes, pixels = ImageSizes(folder), world.dataset.spec.limits.pixels or Limits().pixels
-    shown = {path: example.id for _, example in world.every_example() for path in example.prompt.images}
+    built = [example for length in world.built for example in world.examples(length)]
+    shown = {path: example.id for example in built for path in example.prompt.images}
     if not shown:
         yield Skipped("prompts show no images")
     for path, id in sorted(shown.items()):
@@ -312,7 +240,8 @@ def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
         if _MARKER in text:
             yield Failure(f"the text of the prompt has the marker {_MARKER}; use mt.Image", "draft()", example.id)
         # The bodies of units may have any text.
-        for body in (part for unit in example.units for part in (unit.body, *unit.further)):
+        shown = (unit.parts if unit.turns else (unit.body, *unit.further) for unit in example.units)
+        for body in chain.from_iterable(shown):
             if isinstance(body, str) and body:
                 text = text.replace(body, "\n", 1)
         slots = set(_SLOT.findall(text))
@@ -320,6 +249,15 @@ def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
     for slot in sorted((left or set()) - set(world.dataset.builder.spec.shown_slots)):
         todo = "fill it in, or name it in TaskSpec.shown_slots if prompts show it on purpose"
         yield Failure(f"every prompt has the slot {slot} outside its units; {todo}", "draft()")
+
+
+def an_audit_finds_nothing(world: World) -> Iterator[Outcome]:
+    """Yield what another process finds in the release, and the first prompt that it rebuilds otherwise."""
+    yield from world.look.failures
+    if world.look.prompt:
+        (id, length, ours), theirs = world.prompts[world.look.prompt[0]], world.look.prompt[1]
+        said = f"in other surroundings, the prompt is another one: {two_values(ours, theirs)}"
+        yield Failure(f"{said}; it may depend on its record alone", "prompt()", id, length)
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
@@ -336,26 +274,36 @@ def bytes_are_the_same(world: World) -> Iterator[Outcome]:
 Find: TypeAlias = Callable[[World], Iterable[Outcome]]
 """Yields the cases in which a rule does not hold; or why the rule does not apply."""
 BUILT = "a small release can be built"
-KEPT = "questions are kept, and fit every length"
+KEPT = "questions are kept"
+EVERY = "every row can be drafted"
+PACKED = "examples are packed at every length"
 ROWS = "rows are the same when they are read again"
 IDS = "ids are unique, and stay the same"
 DRAFTS = "a draft is the same each time it is made"
 RULES: Mapping[str, Find] = {
+    PACKED: examples_are_packed,
     DRAFTS: drafts_are_pure,
+    EVERY: every_row_is_drafted,
+    "contexts are full": contexts_are_full,
     "prompts come back from records": prompts_come_back,
-    "examples are within their budgets": examples_are_within_their_budgets,
     "recounts equal the counts, to the token": recounts_equal_the_counts,
     "required units are shown once": required_units_are_shown_once,
     "needles stand at their depths": needles_stand_at_their_depths,
+    "no unit is there twice under two ids": texts_are_there_once,
+    "nothing before a unit tells gold": nothing_before_a_unit_tells_gold,
     "no negative holds an answer": no_negative_holds_an_answer,
+    "nothing gives the answer away": nothing_gives_the_answer_away,
+    "evidence is in the context": evidence_is_shown,
+    "answers and wordings follow the context": what_is_said_follows_the_context,
     "shorter contexts are nested in longer ones": contexts_are_nested,
     "each round shows every label once": shared_contexts_are_rounds,
     "every file has the same questions": files_have_the_same_questions,
     "a question has the same cluster everywhere": questions_have_one_cluster,
     "answers score full, empty outputs do not": answers_score_full,
+    "wrong answers do not score full": wrong_answers_do_not_score_full,
     "images can be decoded, in the planned sizes": images_are_as_planned,
     "no slot or marker is left in prompts": nothing_is_left_of_a_template,
-    "an audit in another process finds nothing": lambda world: world.look.failures,
+    "an audit in another process finds nothing": an_audit_finds_nothing,
     "another process builds the same bytes": bytes_are_the_same,
 }
 """The rules about a built dataset, by what they say; `check` adds those before: `BUILT`, `KEPT`, `ROWS` and `IDS`."""

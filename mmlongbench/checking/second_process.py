@@ -54,6 +54,8 @@ class BuiltRelease:
     """A new folder, for the release to compare with."""
     sources: dict[str, Path]
     workers: int = WORKERS
+    prompts: tuple[str, ...] = ()
+    """The digests of the prompts of all records, as the first process rebuilds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class SecondLook:
     """The first prompt that could not be rebuilt, and what the audit found."""
     build_error: str = ""
     """Why there is no second release; empty if there is one."""
+    prompt: tuple[int, str] | None = None
+    """The first prompt that differs from that of the first process: its place among all, and its text."""
 
 
 def look_again(releases: Sequence[BuiltRelease], folder: Path) -> list[SecondLook]:
@@ -169,15 +173,47 @@ def rows_digest(bound: Bound, sources: SourcePaths) -> str:
     return digest.hexdigest()
 
 
+def prompts(release: Path, tasks: TaskFiles) -> Iterator[tuple[str, int, str]]:
+    """Rebuild the prompt of every record of a release, and yield the id of its row, its length in tokens and the
+    prompt.
+
+    Raises:
+        PluginCallError: a prompt cannot be rebuilt.
+
+    """
+    for file in open_release(release, tasks).files:
+        if (dataset := file.dataset) is None:
+            continue
+        for _, record in file.form.unbundle(file.path):
+            id = str(record.get("id", ""))
+            try:
+                with calling("builder", dataset.spec.builder, "prompt()"):
+                    parts = dataset.builder.prompt(record).parts
+            except PluginCallError as error:
+                error.row = id
+                raise
+            yield id, file.length, "".join(part if isinstance(part, str) else f"[{part.path}]" for part in parts)
+
+
+def digest_of(prompt: str) -> str:
+    """Return the digest of a prompt."""
+    return hashlib.sha256(prompt.encode("utf-8", "backslashreplace")).hexdigest()
+
+
 def _look(built: BuiltRelease) -> SecondLook:
     """Rebuild the prompts of a release and audit it; then build it again. The prompts come first, so that no other
     method of the task was called in this process before `prompt()`.
     """
-    rows, failures, build_error = "", list[Failure](), ""
+    rows, failures, build_error, other = "", list[Failure](), "", None
     try:
         (spec,) = built.manifest.datasets
         tasks = tasks_of(spec.builder, spec.reader)
-        failures += _prompts(built.release, tasks)
+        try:
+            found = enumerate(zip(prompts(built.release, tasks), built.prompts, strict=False))
+            other = next(((place, text) for place, ((_, _, text), ours) in found if digest_of(text) != ours), None)
+        except PluginCallError as error:
+            said = f"in a new process, the prompt cannot be rebuilt from the record: {error.fault}"
+            failures.append(Failure(said, error.method, error.row))
         rows = rows_digest(bind(spec), built.sources)
         for audit in audit_files(Target((built.release,), tasks=tasks), _QUIET):
             for kind, count in audit.problems.items():
@@ -188,22 +224,7 @@ def _look(built: BuiltRelease) -> SecondLook:
         build(built.manifest, built.out, LocalExecutor(built.workers, _QUIET))
     except Exception as error:  # noqa: BLE001  (nor this one)
         build_error = error_text(error)
-    return SecondLook(rows, tuple(failures), build_error)
-
-
-def _prompts(release: Path, tasks: TaskFiles) -> Iterator[Failure]:
-    """Rebuild the prompt of every record, and yield the first fault."""
-    for file in open_release(release, tasks).files:
-        if (dataset := file.dataset) is None:
-            continue
-        for _, record in file.form.unbundle(file.path):
-            try:
-                with calling("builder", dataset.spec.builder, "prompt()"):
-                    dataset.builder.prompt(record)
-            except PluginCallError as error:
-                said = f"in a new process, the prompt cannot be rebuilt from the record: {error.fault}"
-                yield Failure(said, "prompt()", str(record.get("id", "")))
-                return
+    return SecondLook(rows, tuple(failures), build_error, other)
 
 
 if __name__ == "__main__":

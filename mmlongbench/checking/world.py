@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -10,14 +9,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
+from mmlongbench.building.example_checks import FirstPlacements
+from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row, released_record
 from mmlongbench.checking.findings import Failure
 from mmlongbench.checking.second_process import SecondLook
 from mmlongbench.draft import Draft, Unit
-from mmlongbench.errors import Rejected
+from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.packing.pack import DoesNotFitError, PackedExample
+from mmlongbench.packing.pack import PackedExample
 from mmlongbench.release.release import open_release
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.file_formats import to_json
@@ -37,14 +37,25 @@ class World:
     rows: tuple[Row, ...]
     """Its questions."""
     lengths: tuple[int, ...]
-    """The lengths of the release, the shortest first."""
+    """The lengths at which examples are packed, the shortest first."""
     release: Path
     tasks: TaskFiles = NO_TASK_FILES
+    wanted: tuple[int, ...] = ()
+    """The lengths that the manifest asks for."""
     look: SecondLook = field(default_factory=SecondLook)
     """What a second process found that audited the release and built it again."""
+    prompts: Sequence[tuple[str, int, str]] = ()
+    """The prompts of the release: the id of the row, the length in tokens, the text."""
     difference: Failure | None = None
     """How the release of the second process differs."""
+    faults: dict[int, list[tuple[Row | None, Exception]]] = field(default_factory=dict)
+    """What went wrong while rows were packed, by length."""
     _packed: dict[int, list[PackedRow]] = field(default_factory=dict)
+
+    @property
+    def built(self) -> tuple[int, ...]:
+        """The lengths of the release."""
+        return self.dataset.spec.lengths
 
     @property
     def name(self) -> str:
@@ -55,16 +66,29 @@ class World:
         return isinstance(self.dataset.builder, SharedContextBuilder)
 
     def packed(self, length: int) -> list[PackedRow]:
-        """Return the examples of each row at a length, packed once. Rows that do not fit the length are left out."""
+        """Return the examples of each row at a length, packed once. Rows for which this fails are left out, and
+        `faults` has them. What the release has was checked when it was built.
+        """
         if length in self._packed:
             return self._packed[length]
-        packed = self._packed[length] = list[PackedRow]()
+        packed, faults = self._packed.setdefault(length, []), self.faults.setdefault(length, [])
         if self.is_shared:
-            contexts = pack_contexts(self.dataset, self.rows, length)
+            try:
+                contexts = list(pack_contexts(self.dataset, self.rows, length))
+            except MMLongBenchError as error:
+                faults.append((None, error))
+                return packed
             packed += [(None, examples) for _, examples in contexts if isinstance(examples, list)]
-        for row in () if self.is_shared else self.rows:
-            with suppress(DoesNotFitError, Rejected):  # the build has listed it among the rejects
-                packed.append((row, pack_row(self.dataset, row, length)))
+            return packed
+        for row in self.rows:
+            try:
+                examples, first = pack_row(self.dataset, row, length), FirstPlacements()
+                for example in () if length in self.built else examples:
+                    record = released_record(self.dataset, example, row)
+                    self.dataset.checks.check_placements(example, record, row, first)
+                packed.append((row, examples))
+            except MMLongBenchError as error:
+                faults.append((row, error))
         return packed
 
     def examples(self, length: int) -> list[PackedExample]:
@@ -73,8 +97,18 @@ class World:
     def every_example(self) -> Iterator[tuple[int, PackedExample]]:
         return ((length, example) for length in self.lengths for example in self.examples(length))
 
+    @cached_property
+    def longest(self) -> int:
+        """The longest length that a question fits; the longest of all if none fits any."""
+        return next((length for length in reversed(self.lengths) if self.packed(length)), self.lengths[-1])
+
     def row(self, example: PackedExample) -> Row:
         return self._by_id[example.id]
+
+    def place(self, id: str) -> str:
+        """Return the file and the line of a row, as messages name them; empty if they are not known."""
+        known = self._by_id.get(id) or next((row for row in self.dataset.sources.rows if row.id == id), None)
+        return ", ".join(filter(None, (known.file, known.place))) if known else ""
 
     @cached_property
     def _by_id(self) -> dict[str, Row]:

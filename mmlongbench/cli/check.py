@@ -74,7 +74,7 @@ def doctor(manifest: Manifest, out: Path | None, as_json: bool) -> None:
 @click.command()
 @with_manifest
 @lengths_option(
-    "8K,16K", "Build these lengths; by default the two shortest of the manifest, or its only one and the double of it."
+    "8K,16K", "Check these lengths; by default those of the manifest, or its only one and the double of it."
 )
 @click.option(
     "--limit", type=COUNT, default=5, show_default=True, help="The maximum number of questions of each dataset."
@@ -84,15 +84,19 @@ def doctor(manifest: Manifest, out: Path | None, as_json: bool) -> None:
 def check(manifest: Manifest, lengths: str | None, limit: int, as_json: bool, quiet: bool) -> None:
     """Check that the tasks of MANIFEST keep the rules of every task; it runs the code of their plug-ins.
 
-    A small release of each dataset is built in a temporary folder, and looked at; then another process audits it and
-    builds it again. For every rule that fails, the row and the method to correct are named. Exits with 1 if a rule
-    fails.
+    Every row is drafted, and some questions are packed at every length. A small release of each dataset, at the two
+    shortest lengths, is built in a temporary folder; then another process audits it and builds it again. For every rule
+    that fails, the row, the length and the method to correct are named. Exits with 1 if a rule fails.
     """
     checked = mm.check(manifest, lengths=lengths, limit=limit, progress=False if quiet or as_json else None)
     if as_json:
-        click.echo(json.dumps({"holds": not checked.failures, **asdict(checked)}))
+        found = {"holds": not checked.failures, **asdict(checked)}
+        for finding in found["findings"]:
+            del finding["traceback"]  # it names files of this machine
+        click.echo(json.dumps(found))
     else:
-        _show(checked, is_quiet=quiet)
+        is_debug = click.get_current_context().find_root().params.get("debug", False)
+        _show(checked, is_quiet=quiet, is_debug=is_debug)
     if checked.failures:
         sys.exit(1)
 
@@ -101,8 +105,8 @@ _WIDTH = 80
 """The width in characters of what is printed."""
 
 
-def _show(checked: Checked, *, is_quiet: bool) -> None:
-    """Print the datasets, a table of the rules, and every failure."""
+def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
+    """Print the datasets, a table of the rules, and every failure; with `is_debug`, also tracebacks."""
     if not is_quiet:
         for dataset in checked.datasets:
             lengths = ", ".join(map(format_length, dataset.lengths))
@@ -115,12 +119,15 @@ def _show(checked: Checked, *, is_quiet: bool) -> None:
     for failure in checked.failures:
         say("")
         say(f"{failure.dataset}: {failure.rule}: fails")
-        where = (failure.method, f"row {failure.row!r}" if failure.row else "")
+        row = f"row {failure.row!r}{f' ({failure.place})' if failure.place else ''}" if failure.row else ""
+        where = (failure.method, row, f"at {format_length(failure.length)}" if failure.length else "")
         if any(where):
             say(f"  in {', '.join(filter(None, where))}")
         _say_wrapped(failure.detail, "  ", "  ")
         if failure.more:
             say(f"  {failure.more} more {'case' if failure.more == 1 else 'cases'}")
+        if is_debug and failure.traceback:
+            say(failure.traceback.rstrip())
     if not is_quiet:
         say("")
         of = Counter(finding.status for finding in checked.findings)

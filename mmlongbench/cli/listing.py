@@ -149,7 +149,8 @@ def _show_description(found: Mapping[str, Any]) -> None:
     elif kind == "reader":
         _sources(found)
         if found["has_sample"]:
-            _wrapped("With `source: sample`, small sources are drawn.", 2)
+            place = f"in this form are used: {found['sample']}" if found["sample"] else "are drawn."
+            _wrapped(f"With `source: sample`, small sources {place}", 2)
         _fields(f"fields of a row ({found['row_type']})", found["row_fields"])
         _section("images", f"{IMAGES}/{found['image_folder']}/")
         _section("what fits with it", _names("builders", found), _names("manifests", found))
@@ -158,7 +159,7 @@ def _show_description(found: Mapping[str, Any]) -> None:
         _section("profiles, the default first", *profiles)
         _section("what fits with it", _names("builders", found), _names("manifests", found))
     elif kind == "sample":
-        _section("use", f"A manifest draws it with `reader: {found['reader']}` and `source: sample`.")
+        _section("use", f"A manifest uses it with `reader: {found['reader']}` and `source: sample`.")
         _sources(found)
     else:
         _section("use", f"mmlongbench export RELEASE --to {found['name']} --out FOLDER")
@@ -198,7 +199,7 @@ def _show_dataset(dataset: Mapping[str, Any]) -> None:
     plugins = f"builder {dataset['builder']}; reader {dataset['reader']}{metric}"
     _section(f"dataset {dataset['name']}", plugins, f"lengths {', '.join(map(format_length, dataset['lengths']))}")
     if isinstance(dataset["source"], str):
-        _wrapped(f"source: {dataset['source']} (small sources are drawn)", 2)
+        _wrapped(f"source: {dataset['source']} (the small sources of the reader)", 2)
     else:
         for name, path in dataset["source"].items():
             todo = "optional" if name in dataset["optional_sources"] else f"to be set: --set source.{name}=PATH"

@@ -101,7 +101,9 @@ def _show_prepared(prepared: Run, options: RunOptions) -> None:
         if all(each.is_exact for each in calibrations):
             texts = "texts are counted by the model's tokenizer"
         image = f"an image {_range([each.wrapper for each in calibrations], '.1f')} more than the rule says"
-        say(f"  probes: the chat template has {constant} tokens, {texts}, {image}")
+        turns = f"{_range([each.turn for each in calibrations], '.1f')} more for each further turn, "
+        turns = turns if any(plan.cost and plan.cost.turns > 1 for plan in prepared.planned) else ""
+        say(f"  probes: the chat template has {constant} tokens, {turns}{texts}, {image}")
     for note in prepared.notes:
         say(f"note: {note}")
     if prepared.oversized:

@@ -51,6 +51,8 @@ def _head(example: ShownExample) -> RenderableType:
     if example.units:
         between = f", {json.dumps(example.separator)} between them" if example.separator.strip() else ""
         context = f"{number_of(len(example.units), 'unit')}{between}, {context}"
+    if example.turns > 1:
+        context += f", {example.turns:,} turns; a chat template has about {example.template_tokens:,} tokens for them"
     places = []
     for needle in example.needles:
         achieved = "" if needle.achieved is None else f"depth {needle.achieved:.4f}"
@@ -126,6 +128,7 @@ def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ..
     room = lines * width - (4 if lines > 1 else 0)  # lines end at words, so some room is lost
     content: list[Text] = []
     for piece in block.pieces:
+        speaker = (f"{piece.speaker}: " if piece.speaker else "", _DIM)
         if isinstance(piece, ShownImage):
             facts = f"  {piece.size[0]} × {piece.size[1]}  {piece.tokens:,} tokens"
             path = Text(printable(piece.path))
@@ -135,9 +138,10 @@ def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ..
                 while path.cell_len > cells:
                     path = path[1:]
                 path = Text("…") + path
-            content.append(Text.assemble(path, (facts, _DIM)))
+            content.append(Text.assemble(speaker, path, (facts, _DIM)))
         elif piece.text.strip():
-            content.append(_whole(piece) if is_full or block.name == "question" else _folded(piece, room))
+            text = _whole(piece) if is_full or block.name == "question" else _folded(piece, room)
+            content.append(Text.assemble(speaker, text))
     names = [Text(name, style) for name in (role, *(mark for mark in block.marks if mark != role))]
     if block.label:
         names.append(Text(printable(block.label), "italic"))

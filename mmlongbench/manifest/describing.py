@@ -2,7 +2,6 @@
 the JSON Schema of manifests. Nothing is printed here. The texts about fields are those of pydantic's JSON Schema.
 """
 
-import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import MMLongBenchError, PluginError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.binding import bind, calling
@@ -27,6 +26,7 @@ from mmlongbench.manifest.model import LOCATIONS_SCHEMA, SAMPLE, DatasetSpec, Ma
 from mmlongbench.manifest.plugins import (
     Plugin,
     builder_type,
+    docstring,
     installed,
     is_installed,
     metric_type,
@@ -36,7 +36,7 @@ from mmlongbench.manifest.plugins import (
 from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES
-from mmlongbench.task.reader import Reader
+from mmlongbench.task.reader import Reader, SampleFiles
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
@@ -89,6 +89,7 @@ def describe_plugin(plugin: Plugin) -> JsonObject:
         facts = {
             "sources": sources_of(loaded),
             "has_sample": is_installed("sample", name),
+            "sample": _sample_place(name),
             "row_type": loaded.row_type.__name__,
             "row_fields": fields_of(loaded.row_type),
             "image_folder": loaded.image_folder,
@@ -115,6 +116,14 @@ def describe_plugin(plugin: Plugin) -> JsonObject:
     return {**code_and_about(loaded, name, plugin.origin), "kind": plugin.kind, **facts}
 
 
+def _sample_place(reader: str) -> str:
+    """Return the archive of a reader's sample and the folder in it; empty for a sample that is drawn, or broken."""
+    with suppress(PluginError):
+        sample = sample_function(reader)
+        return str(sample) if isinstance(sample, SampleFiles) else ""
+    return ""
+
+
 def code_and_about(loaded: object, name: str, distribution: str) -> JsonObject:
     """Return what every plug-in has: its name, its distribution with the version, the place of its code, such as
     `builders.docvqa.builder:DocVQA`, and the first paragraph of its docstring.
@@ -126,7 +135,7 @@ def code_and_about(loaded: object, name: str, distribution: str) -> JsonObject:
     number = ""
     with suppress(PackageNotFoundError, ValueError):  # an entry point of no distribution
         number = version(distribution)
-    about = " ".join(inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0].split())
+    about = " ".join(docstring(loaded).partition("\n\n")[0].split())
     return {"name": name, "distribution": distribution, "version": number, "code": code, "about": about}
 
 

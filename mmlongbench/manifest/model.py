@@ -286,7 +286,7 @@ class DatasetSpec(StrictModel):
     source: dict[str, SourceLocations] | Literal["sample"]
     """Where each source is, under the name that the reader gives it: a path, a path inside an archive
     (`images.tar.gz/val`), `hub:owner/name[@revision][/path]`, or a URL; a list of these is one folder with the files of
-    all. Or `sample`, which draws small sources."""
+    all. Or `sample`, for the reader's small sources."""
     corpus: PathText | None = None
     """A corpus built by `corpus build`, or an input of that command; by default the corpus of the sample, if it has
     one."""

@@ -23,7 +23,7 @@ from mmlongbench.io.shadowing import shadowed
 from mmlongbench.manifest.task_files import load_class, portable_name, task_file
 from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.metric import PROFILES, Metric, MetricWithTotals
-from mmlongbench.task.reader import Reader, SampleFunction
+from mmlongbench.task.reader import Reader, SampleFiles, SampleFunction
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options
 from mmlongbench.task.task import Task, task_fault
@@ -197,11 +197,16 @@ def installed(kind: str) -> list[Plugin]:
         except PluginError as error:
             plugins.append(Plugin(kind, name, origin, problem=str(error)))
             continue
-        documented = loaded.func if isinstance(loaded, partial) else loaded
-        summary = (documented.__doc__ or "").strip().partition("\n")[0]
+        summary = docstring(loaded).partition("\n")[0]
         profiles = tuple(profile for profile in PROFILES if profile in loaded.profiles) if kind == "metric" else ()
         plugins.append(Plugin(kind, name, origin, summary, profiles=profiles))
     return plugins
+
+
+def docstring(loaded: object) -> str:
+    """Return what a plug-in says about itself."""
+    documented = loaded.func if isinstance(loaded, partial) else loaded
+    return loaded.about if isinstance(loaded, SampleFiles) else inspect.cleandoc(documented.__doc__ or "")
 
 
 def _points(kind: str) -> EntryPoints:

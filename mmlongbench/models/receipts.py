@@ -1,11 +1,12 @@
 """Token receipts: what a prompt should cost on a model, and what the difference to the endpoint's count means.
 
-`prompt tokens = constant + ratio × text + Σ (image by the model's rule + wrapper)`. The constant (the chat template),
-the wrapper (markers around an image) and the ratio (tokens of the model's tokenizer for each token counted here) come
-from about eight small calls, the probes, and never from the calls that they are compared with: one call with almost
-nothing, three with one image of different size; and for each dataset, three with texts of different size and one with
-several equal images between the dataset's own words. Probes are made of the release's texts and images: so the texts
-are like those of the examples, and a server that may read only the folder of images can read them.
+`prompt tokens = constant + ratio × text + Σ (image by the model's rule + wrapper) + turn × further turns`. The constant
+(the chat template), the wrapper (markers around an image), the ratio (tokens of the model's tokenizer for each token
+counted here) and what the template adds for each further turn come from about eight small calls, the probes, and never
+from the calls that they are compared with: one call with almost nothing, one of three such turns if there are
+conversations, three with one image of different size; and for each dataset, three with texts of different size and one
+with several equal images between the dataset's own words. Probes are made of the release's texts and images: so the
+texts are like those of the examples, and a server that may read only the folder of images can read them.
 """
 
 import math
@@ -56,6 +57,8 @@ class Cost:
     """The tokens of each image, in reading order."""
     saved: int = 0
     """The tokens that neighbouring images share."""
+    turns: int = 1
+    """The turns of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +83,14 @@ class Costs:
         if self.tokenizer:  # servers encode the texts between images one by one
             text = sum(self.tokenizer.count(part) for part in prompt.parts if isinstance(part, str))
         elif text is None:
-            text = self.count_text(prompt.text)
+            text = prompt.text_tokens(self.count_text)
         rule, sizes = self.rule, [self.size(path) for path in prompt.images]
         try:
             places = range(1, len(sizes) + 1) if rule.by_place else [len(sizes)] * len(sizes)
             images = tuple(rule.tokens(*size, place) for size, place in zip(sizes, places, strict=True))
         except TokenizationError as error:
             raise ReleaseError(str(error)) from error
-        return Cost(text, images, rule.shared * adjacent(prompt) if rule.shared else 0)
+        return Cost(text, images, rule.shared * adjacent(prompt) if rule.shared else 0, len(prompt.turns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +103,15 @@ class Calibration:
     """The tokens around each image that the rule does not count."""
     ratio: float = 1.0
     """How many text tokens of the model there are for each text token that is counted here."""
+    turn: float = 0.0
+    """The tokens of the chat template for each turn after the first; the mean of those of the two speakers."""
     is_exact: bool = False
     """Whether the model's own tokenizer counts the text, so that every difference means something."""
 
     def tokens(self, cost: Cost) -> int:
         """Return the expected prompt tokens."""
         images = sum(cost.images) - cost.saved + self.wrapper * len(cost.images)
-        return round(self.constant + self.ratio * cost.text + images)
+        return round(self.constant + self.turn * (cost.turns - 1) + self.ratio * cost.text + images)
 
 
 def calibrate(
@@ -134,6 +139,9 @@ def calibrate(
     is_exact = first.tokenizer is not None and all(ratio is None for ratio in ratios.values())
     if first.tokenizer is not None and not is_exact:
         notes.append(f"{first.tokenizer.name} does not count texts as the endpoint does; the ratio is calibrated")
+    talk = None
+    if any(len(prompt.turns) > 1 for shown in prompts.values() for prompt in shown):
+        talk = ask(Prompt.of_turns([("user", [_NOTHING]), ("assistant", [_NOTHING]), ("user", [_NOTHING])]))
     usual = statistics.median([ratio for ratio in ratios.values() if ratio is not None] or [1.0])
 
     def over(prompt: Prompt, cost: Cost, calibration: Calibration) -> float:
@@ -166,7 +174,8 @@ def calibrate(
     calibrations = {}
     for name, shown in prompts.items():
         ratio = usual if (own := ratios[name]) is None else own
-        known = Calibration(nothing - ratio * base, 0.0, ratio, is_exact)
+        turn = 0.0 if talk is None else (talk - nothing) / 2 - ratio * base
+        known = Calibration(nothing - ratio * base, 0.0, ratio, turn, is_exact)
         most = max(shown, key=lambda prompt: len(prompt.images))
         wrapper = 0.0
         if most.images:

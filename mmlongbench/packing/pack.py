@@ -16,7 +16,7 @@ from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.lengths import TokenBudget, format_length
 from mmlongbench.packing.place import Placement, place_units
 from mmlongbench.packing.pricing import Pricer
-from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.prompt import Image, Part, Prompt, turns_of
 from tokenization import TokenCount
 
 
@@ -57,6 +57,9 @@ def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
 JOINTS = 2
 """Tokens kept free for each needle sentence that is put between other sentences: texts meet at a space there, so that
 prices are not exact."""
+
+_PLACINGS = 4
+"""How often the needles of a conversation are placed at most."""
 
 
 class DoesNotFitError(MMLongBenchError):
@@ -154,7 +157,7 @@ class PackedExample:
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
     """Return the prompt of an example; builders use it to rebuild the prompt from a record."""
-    return Prompt.of_units(instruction, [unit.parts for unit in units], separator, question)
+    return Prompt.of_units(instruction, [unit.shown for unit in units], separator, question)
 
 
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
@@ -171,8 +174,8 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
         raise NothingAskedError(f"{draft.id}: no question of it is asked at {length}")
     separator = pricer.text(draft.separator)
     frame = max(pricer.reserved_frame(draft, question).total for question in asked)
-    costs = [pricer.unit(unit).total + (0 if unit.between_sentences else separator) for unit in draft.required]
-    needed = frame - separator + sum(costs) + slack
+    costs = [pricer.cost(unit, 0 if unit.between_sentences else separator) for unit in draft.required]
+    needed = frame - (0 if any(unit.turns for unit in draft.required) else separator) + sum(costs) + slack
     if needed > budget.room:
         raise DoesNotFitError(
             f"{draft.id}: the question and its {len(draft.required)} required units need {needed} tokens, with a "
@@ -192,7 +195,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
         )
     missing = 0
     if ran_dry and taken:
-        spent = sum(pricer.unit(unit).total + separator for unit in taken)
+        spent = sum(pricer.cost(unit, separator) for unit in taken)
         missing = (room - spent) * len(taken) // spent  # units of the mean cost
     return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
 
@@ -228,7 +231,7 @@ def _take(
         if unit.place is None or not unit.role:
             place = (number,) if unit.place is None else unit.place
             unit = replace(unit, place=place, role=unit.role or "padding")
-        cost = pricer.unit(unit).total + separator
+        cost = pricer.cost(unit, separator)
         if is_open and cost <= room:
             taken.append(unit)
             room -= cost
@@ -247,7 +250,7 @@ def _close(
     taken: list[Unit], spare: list[Unit], room: int, closing: Closing, separator: int, pricer: Pricer
 ) -> tuple[Unit, ...]:
     """Exchange the last units taken, up to `closing.last` of them, for the units that fill the room best."""
-    spared = [pricer.unit(unit).total + separator for unit in spare]
+    spared = [pricer.cost(unit, separator) for unit in spare]
     best, least = tuple(taken), room + 1
     givable = [number for number, unit in enumerate(taken) if not unit.is_optional][-closing.last :]
     for last in reversed(range(len(givable) + 1)):
@@ -255,7 +258,7 @@ def _close(
         kept = [unit for number, unit in enumerate(taken) if number not in gone]
         given = [taken[number] for number in sorted(gone)]
         choice = given + spare
-        costs = [pricer.unit(unit).total + separator for unit in given] + spared
+        costs = [pricer.cost(unit, separator) for unit in given] + spared
         space = room + sum(costs[:last])
         chosen = closest_sum(costs, space, closing.last)
         gap = space - sum(costs[i] for i in chosen)
@@ -272,9 +275,9 @@ def examples(
     """Return all examples of a draft at one length. The context is packed, and its units are then placed anew for each
     placement. Each placement has one example for each question.
 
-    Sums of prices can be inexact: with a tokenizer that is not additive, or where a needle sentence meets other text at
-    a space. If an example is over the budget, the context is packed again, and as many tokens as were too many are kept
-    free. The context shrinks each time, so this ends.
+    Sums of prices can be inexact: with a tokenizer that is not additive, in a conversation, or where a needle sentence
+    meets other text at a space. If an example is over the budget, the context is packed again, and as many tokens as
+    were too many are kept free. The context shrinks each time, so this ends.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget, or all units in the form that is shown.
@@ -289,7 +292,7 @@ def examples(
             shown = replace(draft, instruction=rendering.instruction)
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
         made = [e for placement in placements for e in _placed(shown, packed, counts, budget, placement, pricer, draws)]
-        if not pricer.is_exact(shown):
+        if any(unit.turns for unit in packed.units) or not pricer.is_exact(shown):
             made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
         over = max(example.count.total for example in made) - budget.room
         if over <= 0:
@@ -312,15 +315,29 @@ def _placed(
 ) -> Iterator[PackedExample]:
     """Yield the examples of a context at one placement; `counts` are the token counts of its units."""
     separator = pricer.text(draft.separator)
-    costs = [counts[unit.id].total + separator for unit in packed.units]
-    units, requested, achieved = place_units(packed.units, costs, placement, draws, pricer.text)
+    has_turns = any(unit.turns for unit in packed.units)
+    costs = {unit.id: counts[unit.id].total + (0 if has_turns else separator) for unit in packed.units}
+    units, requested, achieved = place_units(packed.units, [*costs.values()], placement, draws, pricer.text)
     counts = {**counts, **{unit.id: pricer.unit(unit) for unit in units if unit.needles}}
     items, start = [], pricer.opening(draft).total
-    for unit in units:
-        items.append(PlacedUnit(unit, start, counts[unit.id]))
-        start += counts[unit.id].total + separator
-    gaps = separator * max(0, len(items) - 1)
-    context = TokenCount(sum(item.count.text for item in items) + gaps, sum(item.count.image for item in items))
+    if has_turns:
+        # What a unit costs depends on the turns beside it, so needles are placed until costs and places agree.
+        for _ in range(_PLACINGS):
+            items = _in_turns(draft, units, pricer)
+            alone = [item for item in items if item.unit.place is not None and not item.unit.needles]
+            if all(costs[item.unit.id] == item.count.total for item in alone):
+                break
+            costs |= {item.unit.id: item.count.total for item in alone}
+            units, requested, achieved = place_units(packed.units, [*costs.values()], placement, draws, pricer.text)
+        else:
+            items = _in_turns(draft, units, pricer)
+        context = sum((item.count for item in items), TokenCount(0, 0))
+    else:
+        for unit in units:
+            items.append(PlacedUnit(unit, start, counts[unit.id]))
+            start += counts[unit.id].total + separator
+        gaps = separator * max(0, len(items) - 1)
+        context = TokenCount(sum(item.count.text for item in items) + gaps, sum(item.count.image for item in items))
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
     for item in items:
         text, at = item.unit.text, 0
@@ -345,11 +362,15 @@ def _placed(
                     "`choose` returns an index of `texts`"
                 )
             question = asked.worded(texts[chosen])
+        if has_turns:
+            prompt = assemble(draft.instruction, units, draft.separator, question.parts)
+        else:
+            prompt = Prompt.of((*before, *question.parts))
         yield PackedExample(
             question.id,
             question,
             tuple(items),
-            Prompt.of((*before, *question.parts)),
+            prompt,
             context + pricer.frame(draft, question),
             budget.reserve,
             placement,
@@ -358,3 +379,30 @@ def _placed(
             packed.missing,
             packed.left_out,
         )
+
+
+def _in_turns(draft: Draft, units: Sequence[Unit], pricer: Pricer) -> list[PlacedUnit]:
+    """Return the units of a conversation with their positions, as a recount of its turns finds them. A unit ends where
+    the next one begins, so a separator between two units of one turn belongs to the first of them.
+    """
+    role, text, is_opening = "user", Prompt.of(draft.instruction).text, True
+    before = sum(pricer.part(part).image for part in draft.instruction)
+    starts: list[int] = []
+    for unit in units:
+        for number, turn in enumerate(turns_of(unit.shown)):
+            if turn.role != role:
+                before += pricer.turn(text)
+                role, text = turn.role, ""
+            elif not is_opening:
+                text += draft.separator
+            is_opening = False
+            if not number:
+                starts.append(before + pricer.turn(text))
+            text += "".join(part for part in turn.parts if isinstance(part, str))
+            before += sum(pricer.part(part).image for part in turn.parts if isinstance(part, Image))
+    ends = [*starts[1:], before + pricer.turn(text)]
+    placed = []
+    for unit, start, end in zip(units, starts, ends, strict=True):
+        images = pricer.unit(unit).image
+        placed.append(PlacedUnit(unit, start, TokenCount(end - start - images, images)))
+    return placed

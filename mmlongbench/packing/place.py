@@ -128,7 +128,7 @@ def place_units(
             "needle sentences keep no order and no distance; make each sentence of the haystack a unit, and leave out "
             "`between_sentences`"
         )
-    texts = frozenset(index for index, unit in enumerate(hay) if isinstance(unit.body, str))
+    texts = frozenset(index for index, unit in enumerate(hay) if isinstance(unit.body, str) and not unit.turns)
     slots = _spaced(requested, bounds, spaced.apart) if spaced else []
     # if there are more needles than boundaries or passages, all are free again when all are taken
     free_bounds: set[int] = set()

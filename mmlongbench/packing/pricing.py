@@ -39,6 +39,7 @@ class Pricer:
         self._sizes = sizes
         self._prices: Prices = {} if prices is None else prices
         self._frames: dict[Prompt, TokenCount] = {}
+        self._turns: dict[str, int] = {}
         self._costliest: dict[tuple[str, ...], str] = {}
 
     def text(self, text: str) -> int:
@@ -58,11 +59,28 @@ class Pricer:
     def unit(self, unit: Unit) -> TokenCount:
         """Return the tokens of a unit between two newlines, without the separator."""
         images = sum(self.counter.image.tokens(*self._size(path)) for path in unit.images)
+        if unit.turns:
+            return TokenCount(Prompt(unit.turns).text_tokens(self.turn), images)
         return TokenCount(self.text(unit.text), images)
+
+    def cost(self, unit: Unit, separator: int) -> int:
+        """Return the tokens by which a unit makes a prompt longer, if a separator costs `separator` tokens. Between
+        turns stands none, unless two of one speaker meet; then the recount of the whole prompt finds it.
+        """
+        return self.unit(unit).total + (0 if unit.turns else separator)
+
+    def turn(self, text: str) -> int:
+        """Return the tokens of a text at the beginning of a turn."""
+        tokens = self._turns.get(text)
+        if tokens is None:
+            _no_marker(text)
+            tokens = self._turns[text] = self.counter.text.count(text)
+        return tokens
 
     def whole(self, prompt: Prompt) -> TokenCount:
         """Count a prompt as a whole, not as a sum of prices."""
-        return self.counter.count(prompt.text, (self._size(path) for path in prompt.images))
+        images = sum(self.counter.image.tokens(*self._size(path)) for path in prompt.images)
+        return TokenCount(prompt.text_tokens(self.counter.text.count), images)
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question together, without any unit."""

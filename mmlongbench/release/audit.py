@@ -17,7 +17,7 @@ from mmlongbench.io.files import sha256_of
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.prompt import commands_in
+from mmlongbench.prompt import TEMPLATE, commands_in
 from mmlongbench.release.assets import audit_assets
 from mmlongbench.release.example_cost import ExampleCost, Model
 from mmlongbench.release.file_audit import FileAudit, ModelTally
@@ -265,6 +265,10 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
     # odd images are no problems, because a build releases photographs unchanged
     odd = dict.fromkeys(oddity for path in cost.prompt.images for oddity in file.sizes.odd.get(path, ()))
     remarks += (Remark("examples of odd images", f"with an image {oddity}") for oddity in odd)
+    if (turns := len(cost.prompt.turns)) > 1:
+        need = TEMPLATE * turns
+        few = f"with a reserve of {cost.reserve:,}, less than the {TEMPLATE} tokens a turn of many chat templates"
+        remarks.append(Remark("conversations", few if cost.reserve < need else ""))
     for command in commands_in(cost.prompt.text)[:1]:
         remarks.append(Remark("examples with texts that models read as commands", f"with {command}"))
     for remark in remarks:

@@ -5,13 +5,13 @@ prompt (`Prompt.of_units`), so every task has them; a builder's own forms (`Buil
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import Image, Needle, Outline, Part, Prompt, shows
+from mmlongbench.prompt import Image, Needle, Outline, Part, Prompt, Shown, Turn, shows
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import SharedContextBuilder
 
@@ -75,23 +75,33 @@ def _outline(example: Example, context: str) -> Outline:
 def _changed(release: Release, example: Example, context: str) -> Prompt | None:
     """Return a prompt in any context but `wrong`; None for `oracle` if no unit is known to hold the answer."""
     outline = _outline(example, context)
-    units: list[Sequence[Part]] = list(outline.units)
+    units: list[Shown] = list(outline.shown)
     if context == "none":
         return Prompt.of((*outline.before, *outline.after))
     if context == "text-only":
-        return Prompt.of(part for part in example.prompt.parts if isinstance(part, str))
+        texts = ((turn.role, [part for part in turn.parts if isinstance(part, str)]) for turn in example.prompt.turns)
+        return Prompt.of_turns((role, said) for role, said in texts if said)
     if context == "images-only":
-        images = ([part for part in unit if isinstance(part, Image)] for unit in units)
-        units = [unit for unit in images if unit]
+        units = [images for unit in units if (images := _images(unit))]
     elif context == "shuffled":
         draws = Draws(("context", "shuffled", example.dataset, example.id))
         units = [units[int(number)] for number in draws.order("units", [str(number) for number in range(len(units))])]
     else:
         answering = _answering(release, example)
-        units = [unit for unit in units if _shows(unit, answering)]
+        units = [units[number] for number, unit in enumerate(outline.units) if _shows(unit, answering)]
         if not units:
             return None
-    return Prompt.of_units(outline.before, units, outline.separator, outline.after)
+    return outline.prompt(units)
+
+
+def _images(unit: Shown) -> Shown:
+    """Return the images of a unit; of its turns, those that have an image."""
+    turns = [Turn(turn.role, _pictures(turn.parts)) for turn in unit if isinstance(turn, Turn)]
+    return [turn for turn in turns if turn.parts] if turns else _pictures(unit)
+
+
+def _pictures(parts: Iterable[Part | Turn]) -> tuple[Part, ...]:
+    return tuple(part for part in parts if isinstance(part, Image))
 
 
 def _shows(unit: Sequence[Part], needles: Sequence[Needle]) -> bool:
@@ -137,14 +147,14 @@ def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[tuple[Exam
             if number == len(ahead) or ahead[number].key == example.key:
                 break
             if units := _other_units(release, example, ahead[number], answering):
-                prompt = Prompt.of_units(outline.before, units, outline.separator, outline.after)
+                prompt = outline.prompt(units)
                 break
         yield example, prompt
 
 
 def _other_units(
     release: Release, example: Example, other: Example, answering: Sequence[Needle]
-) -> tuple[tuple[Part, ...], ...] | None:
+) -> Sequence[Shown] | None:
     """Return the units of another example; None if it is about the same thing, stands at another placement, shows what
     holds the answer, or has the same units.
     """
@@ -155,5 +165,6 @@ def _other_units(
         return None
     if any(example.key.get(name) != other.key.get(name) for name in ("depth", "permutation")):
         return None
-    units, own = _outline(other, "wrong").units, _outline(example, "wrong").units
-    return None if set(units) == set(own) or any(_shows(unit, answering) for unit in units) else units
+    outline, own = _outline(other, "wrong"), _outline(example, "wrong").units
+    is_unfit = set(outline.units) == set(own) or any(_shows(unit, answering) for unit in outline.units)
+    return None if is_unfit else outline.shown

@@ -83,7 +83,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
 def counted(prompt: Prompt, counter: CrossModalCounter, sizes: Mapping[str, tuple[int, int]]) -> TokenCount:
     """Return the tokens of a prompt."""
     images = sum(counter.image.tokens(*sizes[path]) for path in prompt.images)
-    return TokenCount(counter.text.count(prompt.text), images)
+    return TokenCount(prompt.text_tokens(counter.text.count), images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,8 @@ class ExampleCost:
             raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
         id, group = as_utf8(str(record.get("id"))), record.get("set")
         number = group if type(group) is int else None
-        count = counter.count(prompt.text, image_sizes)
+        images = sum(counter.image.tokens(*size) for size in image_sizes)
+        count = TokenCount(prompt.text_tokens(counter.text.count), images)
         return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)
 
     @property
@@ -233,7 +234,7 @@ class ExampleCost:
 
         """
         rule, tokenizer = model.rule, model.text
-        text = tokenizer.count(self.prompt.text) if tokenizer else self.count.text
+        text = self.prompt.text_tokens(tokenizer.count) if tokenizer else self.count.text
         return text, rule.total(self.sizes, adjacent(self.prompt) if rule.shared else 0)
 
 

@@ -86,13 +86,23 @@ class Layout:
         parts = zip(self._begins, cost.prompt.parts, strict=False)
         self._images = [at for at, part in parts if isinstance(part, Image)]
         self._costs = list(accumulate(self.image_tokens, initial=0))
-        # of each line, the first character, and the text tokens before it
-        self._chars, self._tokens = [0], [0]
-        for number, line in enumerate(self._text.split("\n")[:-1]):
-            self._chars.append(self._chars[-1] + len(line) + 1)
-            self._tokens.append(self._tokens[-1] + (price(line) if number else self._first(line)) + 1)
-        lines = zip(self._chars, self._tokens, strict=True)
-        self._lines = [tokens + self._costs[bisect_left(self._images, char)] for char, tokens in lines]
+        # Of each line, the first character, and the text tokens and the images before it; each turn begins with a line.
+        # The last image of a turn and the text of the next turn have the same place.
+        self._chars, self._tokens = list[int](), list[int]()
+        self._turns: dict[int, int] = {}
+        seen, char, tokens, before = list[int](), 0, 0, 0
+        for turn, said in zip(cost.prompt.turns, cost.prompt.texts, strict=True):
+            self._turns[char] = before
+            for number, line in enumerate(said.split("\n")):
+                self._chars.append(char)
+                self._tokens.append(tokens)
+                seen.append(bisect_left(self._images, char) if number else before)
+                char += len(line) + 1
+                tokens += (price(line) if number else self._first(line)) + 1
+            char -= 1
+            tokens = self._tokens[-1] + (price(line) if number else counter.text.count(line))
+            before += sum(isinstance(part, Image) for part in turn.parts)
+        self._lines = [tokens + self._costs[images] for tokens, images in zip(self._tokens, seen, strict=True)]
         self.line_starts = frozenset(self._lines)
         """For each line, how many tokens are before it."""
 
@@ -111,12 +121,13 @@ class Layout:
         """Whether units begin lines, so that their positions are exact."""
 
     def _first(self, line: str) -> int:
-        """Return the tokens of a line at the beginning of the prompt."""
+        """Return the tokens of a line at the beginning of a turn."""
         return max(1, self._count(line))
 
     def before(self, char: int) -> int:
         """Return the tokens before a character of the text, without the blanks directly before it."""
-        return self._text_before(char) + self._costs[bisect_left(self._images, char)]
+        images = max(bisect_left(self._images, char), self._turns.get(char, 0))
+        return self._text_before(char) + self._costs[images]
 
     def before_image(self, number: int) -> int:
         """Return the tokens before an image, given by its number in the prompt, without the blanks directly before
@@ -129,7 +140,7 @@ class Layout:
         lead = self._text[self._chars[line] : char].rstrip(" ")
         if not lead:
             return self._tokens[line]
-        return self._tokens[line] + (self._price(lead) if line else self._first(lead))
+        return self._tokens[line] + (self._first(lead) if self._chars[line] in self._turns else self._price(lead))
 
     def drift(self, number: int) -> int:
         """Return the tokens by which a unit, given by its number, may be away from the position in its item."""
@@ -164,7 +175,7 @@ class Layout:
         starts = [item["start"] for item in self.items]
         unit_starts = [starts[number] for number in units]
         first = self._chars[max(0, bisect_right(self._lines, starts[0]) - 1)]
-        places = needle_places(needles, self.prompt, self._begins, first)
+        places = needle_places(needles, self.prompt, first)
         # a needle of several parts stands where its first part does
         leads = [needle_parts(needle)[0] for needle in needles]
         placed = [
@@ -179,7 +190,7 @@ class Layout:
                 for at in ((nearest, nearest + 1) if self.is_by_line else range(len(units)))
                 if 0 <= at < len(units)
                 and self.holds(units[at], start, is_image=isinstance(lead, Image))
-                and (not isinstance(lead, Image) or self.items[units[at]]["image"] in (None, lead.path))
+                and (not isinstance(lead, Image) or self._may_show(units[at], lead))
             ]
             # several units may be in a line: each takes a needle before one takes two
             free = fit if self.is_by_line else [unit for unit in fit if unit not in found]
@@ -191,6 +202,11 @@ class Layout:
             else:
                 found[unit] = self._unit(unit)
         return sorted(found.values(), key=lambda needle: needle.start)
+
+    def _may_show(self, number: int, image: Image) -> bool:
+        """Return whether a unit may show an image; a unit of several parts does not say which images it has."""
+        item = self.items[number]
+        return item["image"] == image.path or (item["image"] is None and item["image_tokens"] > 0)
 
     def _unit(self, number: int) -> FoundNeedle:
         return FoundNeedle(self.items[number]["start"], _tokens(self.items[number]) + self.gap, is_sentence=False)
@@ -227,30 +243,31 @@ class Layout:
         return self.holds(number, self.before_image(at), is_image=True)
 
 
-def needle_places(needles: Sequence[Needle], prompt: Prompt, begins: Sequence[int], first: int) -> Iterator[int]:
+def needle_places(needles: Sequence[Needle], prompt: Prompt, first: int) -> Iterator[int]:
     """Yield the place of each needle in a prompt: for a text its first character, for an image its number among all
     images; of several parts, the place of the first. Each place is given once, so equal needles get different places.
 
     Args:
         needles: the texts, the images, and tuples of them.
         prompt: the prompt.
-        begins: the first character of each part of the prompt.
         first: places from this character on are used before others.
 
     Raises:
         ReleaseError: there is no such place.
 
     """
-    parts = list(zip(begins, prompt.parts, strict=False))
+    shown = Prompt.of(prompt.parts).parts  # a needle may have several turns
+    begins = list(accumulate((len(part) if isinstance(part, str) else 0 for part in shown), initial=0))
+    parts = list(zip(begins, shown, strict=False))
     images = [(at < first, part) for at, part in parts if isinstance(part, Image)]
     used: set[int] = set()
 
     def run_places(wanted: Sequence[Part]) -> Iterator[int]:
-        runs = list(runs_of(wanted, prompt.parts))
+        runs = list(runs_of(wanted, shown))
         for is_early in (False, True):
             for index, char in runs:
                 if (begins[index] + char < first) == is_early:
-                    before = sum(isinstance(part, Image) for part in prompt.parts[:index])
+                    before = sum(isinstance(part, Image) for part in shown[:index])
                     yield before if isinstance(wanted[0], Image) else begins[index] + char
 
     def places(needle: Part) -> Iterator[int]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import Image, Needle, Outline, Part, Prompt, shows
+from mmlongbench.prompt import TEMPLATE, Image, Needle, Outline, Part, Prompt, Shown, Speaker, shows, turns_of
 from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
@@ -32,6 +32,8 @@ class ShownText:
     text: str
     needles: tuple[tuple[int, int], ...] = ()
     """The needles inside the text: (first character, character after the last), in order, without overlaps."""
+    speaker: Speaker | Literal[""] = ""
+    """Who speaks from here on, in a conversation; empty if nothing changes."""
 
     def parts(self) -> Iterator[tuple[str, bool]]:
         """Yield the text in parts: (text, whether it is a needle)."""
@@ -53,6 +55,8 @@ class ShownImage:
     """Width and height in pixels, after EXIF rotation."""
     tokens: int
     """Its tokens by the rule of the release."""
+    speaker: Speaker | Literal[""] = ""
+    """Who speaks from here on, in a conversation; empty if nothing changes."""
 
 
 Piece: TypeAlias = ShownText | ShownImage
@@ -130,6 +134,13 @@ class ShownExample:
     """What could not be shown, and why."""
     variant: str = ""
     """The form of the prompt that is shown; empty: the released form."""
+    turns: int = 1
+    """The turns of the prompt."""
+
+    @property
+    def template_tokens(self) -> int:
+        """About how many tokens a chat template puts around the turns; the reserve has room for them, or has not."""
+        return TEMPLATE * self.turns
 
     @property
     def fill(self) -> float:
@@ -221,9 +232,9 @@ def described(
 
     """
     record, outline, notes = example.record, example.prompt.outline, list[str]()
-    if outline and Prompt.of_units(outline.before, outline.units, outline.separator, outline.after) != example.prompt:
+    if outline and outline.prompt(outline.shown) != example.prompt:
         outline = None
-    pieces = _Pieces(sizes, rule, needles, example.evidence)
+    pieces = _Pieces(sizes, rule, needles, example.evidence, has_turns=bool(outline and outline.turns))
     if outline is None:
         notes.append(NO_UNITS)
         parts = [(turn.role, (part,)) for turn in example.prompt.turns for part in turn.parts]
@@ -250,6 +261,7 @@ def described(
         evidence=example.evidence,
         notes=tuple(notes),
         variant=example.variant,
+        turns=len(example.prompt.turns),
     )
 
 
@@ -286,14 +298,14 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
     if outline.before:
         yield Block("instruction", pieces.of(outline.before), start=0)
     if items is None:
-        for parts in outline.units:
-            yield Block("unit", pieces.of(parts, has_needle=True), pieces.marks(parts))
+        for parts, shown in zip(outline.units, outline.shown, strict=True):
+            yield Block("unit", pieces.of(shown, has_needle=True), pieces.marks(parts))
         yield Block("question", pieces.of(outline.after))
         return
     end = None
-    for item, parts in zip(items, outline.units, strict=True):
+    for item, parts, shown in zip(items, outline.units, outline.shown, strict=True):
         unit = UnitFacts(item["unit"], item["role"], item["start"], item["text_tokens"], item["image_tokens"])
-        content = pieces.of(parts, has_needle=bool(item.get("inside")))
+        content = pieces.of(shown, has_needle=bool(item.get("inside")))
         yield Block("unit", content, pieces.marks(parts, item), unit, unit.start)
         end = unit.start + unit.tokens
     yield Block("question", pieces.of(outline.after), start=end)
@@ -324,8 +336,11 @@ class _Pieces:
         rule: PatchRule,
         needles: Sequence[Needle],
         evidence: Evidence | None,
+        *,
+        has_turns: bool,
     ) -> None:
-        self._sizes, self._rule = sizes, rule
+        self._sizes, self._rule, self._has_turns = sizes, rule, has_turns
+        self._speaker = ""
         self._needles = [needle for needle in needles if needle]
         self._texts = list(dict.fromkeys(needle for needle in needles if isinstance(needle, str) and needle))
         pages = frozenset(evidence.pages if evidence else ())
@@ -333,18 +348,23 @@ class _Pieces:
         self._pages: list[Needle] = [Image(path) for page, path in images.items() if page in pages]
         self._pages += [text for page, text in texts.items() if page in pages and text.strip()]
 
-    def of(self, parts: Iterable[Part], *, has_needle: bool = False) -> tuple[Piece, ...]:
-        """Return the pieces of parts, in which neighbouring texts are joined.
+    def of(self, shown: Shown, *, has_needle: bool = False) -> tuple[Piece, ...]:
+        """Return the pieces of parts or turns, in which neighbouring texts are joined. The pieces of a conversation are
+        asked for in reading order.
 
         With `has_needle`, the needles inside texts are marked.
         """
         made: list[Piece] = []
-        for part in Prompt.of(parts).parts:
-            if isinstance(part, Image):
-                size = self._sizes[part.path]
-                made.append(ShownImage(part.path, size, self._rule.tokens(*size)))
-            else:
-                made.append(ShownText(part, tuple(_spans(part, self._texts)) if has_needle else ()))
+        for turn in turns_of(shown):
+            for part in Prompt.of(turn.parts).parts:
+                speaker: Speaker | Literal[""] = turn.role if self._has_turns and turn.role != self._speaker else ""
+                self._speaker = turn.role
+                if isinstance(part, Image):
+                    size = self._sizes[part.path]
+                    made.append(ShownImage(part.path, size, self._rule.tokens(*size), speaker))
+                else:
+                    spans = tuple(_spans(part, self._texts)) if has_needle else ()
+                    made.append(ShownText(part, spans, speaker))
         return tuple(made)
 
     def marks(self, parts: Iterable[Part], item: Item | None = None) -> tuple[Mark, ...]:

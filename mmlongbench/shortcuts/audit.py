@@ -20,13 +20,19 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import DatasetCounts, Lock
 from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.against import Answering
-from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap
+from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap, Tenths
 from mmlongbench.shortcuts.difficulty import MAX_QUESTIONS, Difficulties, Difficulty, Search
 from mmlongbench.shortcuts.findings import MIN_SUBJECTS, MOST_CARRIERS, Finding, Measured, judge
 from mmlongbench.shortcuts.image_features import ImageFacts
 from mmlongbench.shortcuts.probes import KINDS, Kept, candidates, gold_groups, measure
 from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts, asked_questions
 from mmlongbench.shortcuts.text_features import written
+
+_NO_QUESTION = (
+    "not tried: whether the question tells the answer or where gold is, whether it holds an answer, and whether it is "
+    "asked twice; its records have no question (question_of)"
+)
+_NO_TENTH = "not tried: whether a tenth of a context is enough"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,7 @@ def audit_shortcuts(
         reading.shared.compare(against)
         shared += reading.shared.findings()
     findings = (*estimated, *reading.counted, *shared)
-    return ShortcutAudit(findings, p, tuple(reading.notes), tuple(reading.difficulties))
+    return ShortcutAudit(findings, p, tuple(dict.fromkeys(reading.notes)), tuple(reading.difficulties))
 
 
 class _Reading:
@@ -125,12 +131,13 @@ class _Reading:
         counted: dict[str, Finding] = {}  # a count has the length at which it is strongest
         for length in lengths:
             file, kept = "", Kept()
-            counting = (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset))
+            tenths, asks = Tenths(dataset), False
+            counting = (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset), tenths)
             hard = Difficulties(dataset, length, self._searches, self._texts)
             for asked in asked_questions(self._release, dataset, length):
                 if asked.id in self._without.get(dataset, ()):
                     continue
-                file = asked.file
+                file, asks = asked.file, asks or bool(asked.question.strip())
                 if asked.id in searched:
                     hard.add(asked)
                 kept.add(asked, self._images, has_depths=has_depths, texts=self._texts)
@@ -141,6 +148,10 @@ class _Reading:
             if file and not items_path(self._release.path, file).is_file():
                 only = "gold is looked for only where the needles are known"
                 self.notes.append(f"{dataset}: the release has no items of {file}: {only}")
+            if file and not asks:
+                self.notes.append(f"{dataset}: {_NO_QUESTION}")
+            if tenths.untried:
+                self.notes.append(f"{dataset}: {_NO_TENTH}: {tenths.untried}")
             measured = [(dataset, file, replace(probe, length=length)) for probe in measure(kept)]
             was_tried |= bool(measured)
             self.measured += measured

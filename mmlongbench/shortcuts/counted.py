@@ -4,6 +4,7 @@
 that lack a placement. Each looks at one question after another and keeps little of it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,8 +21,9 @@ from mmlongbench.likeness import (
     words,
 )
 from mmlongbench.prompt import Image, needle_parts
-from mmlongbench.shortcuts.findings import TOLERATED, Finding, Verdict
+from mmlongbench.shortcuts.findings import MIN_SUBJECTS, TOLERATED, Finding, Verdict
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
+from mmlongbench.shortcuts.tenths import TENTHS
 from mmlongbench.statistics import wilson
 
 
@@ -454,3 +456,42 @@ class Depths:
             if lacking := sorted(known - set(asked.placements)):
                 count.hit(asked, f"lacks placement {', '.join(f'{placement:g}' for placement in lacking)}")
         yield count.finding(self._dataset)
+
+
+# ---- A tenth of a context
+
+
+class Tenths:
+    """Counts for one dataset how often a tenth of a context gives its answer (`tenths`).
+
+    It is enough if it gives the answers of more than half of the questions that a guess has wrong. A drawn tenth often
+    has the right majority, so what is above chance alone is no leak.
+    """
+
+    def __init__(self, dataset: str) -> None:
+        self._dataset = dataset
+        said = "answers that this part of the context has"
+        self._counts = [Count(f"answer from {part} of its context", said) for part in TENTHS]
+        self._answers: Counter[str] = Counter()
+        self.untried = ""
+        """Why a tenth could not be tried; empty if it could."""
+
+    def add(self, asked: AskedQuestion) -> None:
+        """Look at one question."""
+        if isinstance(asked.tenths, str):
+            self.untried = self.untried or asked.tenths
+            return
+        self._answers[asked.answer] += bool(asked.tenths)
+        for count, part, is_right in zip(self._counts, TENTHS, asked.tenths, strict=False):
+            count.attempt(asked)
+            if is_right:
+                count.hit(asked, f"{part} of its {len(asked.units)} units gives {asked.answer!r:.40}")
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each tenth; chance is how often the most frequent answer is right."""
+        tried = self._answers.total()
+        for count in self._counts if tried >= MIN_SUBJECTS else ():
+            chance = self._answers.most_common(1)[0][1] / tried
+            found, half = count.finding(self._dataset, chance), (1 - chance) / 2
+            verdict: Verdict = "leak" if found.low >= half else "clean" if found.high < half else "undecided"
+            yield found.model_copy(update={"verdict": verdict})

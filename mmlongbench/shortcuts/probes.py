@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mmlongbench.draws import Draws, digest
+from mmlongbench.likeness import words
 from mmlongbench.prompt import Image
 from mmlongbench.shortcuts import image_features as images_f
 from mmlongbench.shortcuts import text_features as texts_f
@@ -26,12 +27,16 @@ from mmlongbench.shortcuts.learners import (
     guess_answers,
     offered_prior,
 )
-from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts
+from mmlongbench.shortcuts.reading import AskedQuestion, PageTexts, ShownUnit
 from mmlongbench.shortcuts.text_features import of_questions, scaled, table
 
 SHAPE = ("units", "images", "own units", "units of padding", "characters")
 _COMPARED = 60
 """How many units of a context are compared at most; other units are drawn."""
+_FIRST = 32
+"""From how many contexts the words are chosen that are compared."""
+_WORDS = 24
+"""How many words are compared."""
 NAMES = "gold from file names"
 CHOICE_TEXTS = ("right choice from its text", "right choice from the other choices")
 """The kinds in which the choices are texts; if all questions offer the same ones, only their place could tell."""
@@ -72,6 +77,8 @@ class Kept:
     """What each context shows of its question's document; None if that is unknown."""
     groups: dict[str, Groups] = field(default_factory=dict)
     """The candidates of each question, by the kind of probe."""
+    words: "WordGroups" = field(default_factory=lambda: WordGroups())
+    """The candidates of each question with their words."""
 
     def add(
         self, asked: AskedQuestion, images: ImageFacts, *, has_depths: bool, texts: PageTexts | None = None
@@ -91,6 +98,7 @@ class Kept:
         self.shown.append(shown_in(asked, texts))
         for kind, group in (*gold_groups(asked, images, has_depths=has_depths), *choice_groups(asked, images)):
             self.groups.setdefault(kind, Groups()).add(group)
+        self.words.add(asked)
 
 
 # ---- Candidates: gold and other units of its context, and the answers that a question offers
@@ -100,13 +108,10 @@ def gold_groups(asked: AskedQuestion, images: ImageFacts, *, has_depths: bool) -
     """Yield the candidates of a context for each kind of probe: gold, and drawn others of the same medium; of the same
     role, too, if gold is among the document's own units.
     """
-    golds, places = candidates(asked)
-    if not golds or len(places) == len(golds):
+    compared = _compared(asked)
+    if compared is None:
         return
-    units = [asked.units[place] for place in places]
-    shown = tuple(asked.units[place].image or digest(asked.units[place].text).hex() for place in golds)
-    is_gold = tuple(unit.is_gold for unit in units)
-    numbers = tuple(int.from_bytes(digest(unit.image or unit.text)[:7]) for unit in units)
+    places, units, bare = compared
     rows: dict[str, Iterable[tuple[float, ...]]]
     if units[0].image:
         facts = [images.of(unit.image) for unit in units]
@@ -126,11 +131,74 @@ def gold_groups(asked: AskedQuestion, images: ImageFacts, *, has_depths: bool) -
             "gold from the part of its source": texts_f.of_parts(units),
         }
     for kind, features in rows.items():
-        yield kind, Group(asked.id, asked.cluster, shown, table(features), is_gold, numbers)
+        yield kind, replace(bare, features=table(features))
     rows = {} if has_depths else {"gold from its place": [texts_f.of_place(at, len(asked.units)) for at in places]}
     rows["gold from its neighbours"] = texts_f.of_neighbours(asked.units, places)
     for kind, features in rows.items():
-        yield kind, Group(asked.id, asked.cluster, shown, table(features), is_gold)
+        yield kind, replace(bare, features=table(features), units=())
+
+
+def _compared(asked: AskedQuestion) -> tuple[list[int], list[ShownUnit], Group] | None:
+    """Return the candidates of a context: their places, the units, and a group without features; None if there is no
+    gold among others.
+    """
+    golds, places = candidates(asked)
+    if not golds or len(places) == len(golds):
+        return None
+    units = [asked.units[place] for place in places]
+    shown = tuple(asked.units[place].image or digest(asked.units[place].text).hex() for place in golds)
+    is_gold = tuple(unit.is_gold for unit in units)
+    numbers = tuple(int.from_bytes(digest(unit.image or unit.text)[:7]) for unit in units)
+    return places, units, Group(asked.id, asked.cluster, shown, np.empty((len(units), 0)), is_gold, numbers)
+
+
+class WordGroups:
+    """The candidates of each context with the words that they have: a bag of words of heads and bodies.
+
+    A word is compared if it stands in some units of nearly every context, rather in one of them or in all but one. Such
+    words are chosen without looking which units are gold, from the first contexts alone, so that few words are kept.
+    """
+
+    def __init__(self) -> None:
+        self.words: tuple[str, ...] = ()
+        self.groups = Groups()
+        self._first: list[tuple[Group, dict[str, int]]] = []
+        """The first contexts: the candidates, and which of them have each word, as bits."""
+
+    def add(self, asked: AskedQuestion) -> None:
+        """Look at the candidates of a context."""
+        if (compared := _compared(asked)) is None:
+            return
+        _, units, bare = compared
+        having: dict[str, int] = {}
+        for at, unit in enumerate(units):
+            for word in set(words(unit.text).split()):
+                having[word] = having.get(word, 0) | 1 << at
+        if self.words:
+            self._keep(bare, having)
+            return
+        self._first.append((bare, having))
+        if len(self._first) == _FIRST:
+            self.choose()
+
+    def choose(self) -> None:
+        """Choose the words, and keep the candidates that were added before."""
+        times, rarity = Counter[str](), dict[str, float]()
+        for bare, having in self._first:
+            for word, bits in having.items():
+                share = bits.bit_count() / len(bare.is_gold)
+                if share < 1:
+                    times[word] += 1
+                    rarity[word] = rarity.get(word, 0.0) + min(share, 1 - share)
+        first = sorted(times, key=lambda word: (-times[word], round(rarity[word], 9), word))
+        self.words = tuple(first[:_WORDS])
+        for bare, having in self._first if self.words else ():
+            self._keep(bare, having)
+        self._first.clear()
+
+    def _keep(self, bare: Group, having: dict[str, int]) -> None:
+        rows = (tuple(float(having.get(word, 0) >> at & 1) for word in self.words) for at in range(len(bare.is_gold)))
+        self.groups.add(replace(bare, features=table(rows)))
 
 
 def candidates(asked: AskedQuestion) -> tuple[list[int], list[int]]:
@@ -190,6 +258,10 @@ def measure(kept: Kept) -> Iterator[Measured]:
         if kind == NAMES or (kind in CHOICE_TEXTS and len(offered) == 1):
             continue  # if the choices are the same for all questions, only their place could tell
         found.append(find_golds(kind, KINDS[kind], groups.kept))
+    kept.words.choose()
+    if kept.words.words:
+        names = [f"the word {word!r}" for word in kept.words.words]
+        found.append(find_golds("gold from its words", names, kept.words.groups.kept))
     yield from filter(None, found)
 
 

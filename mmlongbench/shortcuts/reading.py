@@ -18,6 +18,7 @@ from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import as_utf8
 from mmlongbench.release.positions import NEEDLES
 from mmlongbench.release.release import Example, Release
+from mmlongbench.shortcuts.tenths import right_tenths
 from mmlongbench.task.builder import Builder, Choices
 from mmlongbench.task.rows import Row
 
@@ -95,6 +96,8 @@ class AskedQuestion:
     """The depths, or the numbers of the permutations, at which it stands; empty if its task has no placements."""
     pages: tuple[int, ...] = ()
     """The numbers of the shown pages of its document, from 0; empty if its builder does not say."""
+    tenths: tuple[bool, ...] | str = ()
+    """Of an answer of the context: whether tenths of it give the answer (`right_tenths`), or why this is not known."""
 
     @property
     def cluster(self) -> str:
@@ -167,6 +170,7 @@ def asked_question(
         format="" if form is None else str(form),
         placements=tuple(placement for placement in placements if placement is not None),
         pages=evidence.shown if evidence else (),
+        tenths=right_tenths(builder, record) if builder.spec.is_answer_of_context else (),
     )
 
 

@@ -37,7 +37,7 @@ from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, loa
 from mmlongbench.io.tables import Columns, columns_of, id_in, parquet_file, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
-from mmlongbench.prompt import MARKER, Image, Part, Prompt, escape_markers
+from mmlongbench.prompt import MARKER, Image, Part, Prompt, Turn, escape_markers
 from mmlongbench.sentences import sentences
 from mmlongbench.task.builder import Builder, Choices, ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.file_formats import FileFormat, FilePattern, JsonLines
@@ -54,7 +54,7 @@ from mmlongbench.task.metric import (
     ScoringInput,
     Settings,
 )
-from mmlongbench.task.reader import Reader, SampleFunction
+from mmlongbench.task.reader import Reader, SampleFiles, SampleFunction
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
 from mmlongbench.task.sources import (
     Crop,
@@ -74,8 +74,8 @@ from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
 # Tasks, their readers and metrics.
 __all__ = ["Builder", "Bundle", "Choices", "Details", "Evidence", "ExaminingBuilder", "FileFormat", "FilePattern"]
 __all__ += ["Folder", "FullPrompt", "JsonLines", "Judge", "Metric", "MetricWithTotals", "Options", "Pdfs", "Placements"]
-__all__ += ["Profile", "Provenance", "Reader", "Remark", "RuleMetric", "SampleFunction", "Score", "ScoringInput"]
-__all__ += ["Settings", "SharedContextBuilder", "SourceForm", "Table", "Task", "TaskSpec"]
+__all__ += ["Profile", "Provenance", "Reader", "Remark", "RuleMetric", "SampleFiles", "SampleFunction", "Score"]
+__all__ += ["ScoringInput", "Settings", "SharedContextBuilder", "SourceForm", "Table", "Task", "TaskSpec"]
 # Rows, and the sources that drafts are made from.
 __all__ += ["MAX_RANKED", "Crop", "Document", "Documents", "Facts", "ImageClass", "ImageClasses", "Images", "Page"]
 __all__ += ["PageId", "PageImages", "PageQuery", "PageRanking", "Pages", "Passage", "Picture", "PictureBytes"]
@@ -86,8 +86,8 @@ __all__ += ["ANSWER_FORMATS", "NOT_ANSWERABLE", "AnswerFormat", "is_not_answerab
 # Drafts, prompts and packed examples.
 __all__ += ["DEPTHS", "LABEL_WIDTH", "MARKER", "MAX_JOINED_PIXELS", "Chain", "Closing", "Depth", "Draft", "Draws"]
 __all__ += ["Image", "InOrder", "JoinPages", "PackedExample", "Part", "Permutation", "PlacedNeedle", "Prompt"]
-__all__ += ["Question", "Rendering", "Role", "Rounds", "TakeOrder", "Unit", "Wording", "alternate_sides", "assemble"]
-__all__ += ["by_divisor", "escape_markers", "inside_out", "label", "spread"]
+__all__ += ["Question", "Rendering", "Role", "Rounds", "TakeOrder", "Turn", "Unit", "Wording", "alternate_sides"]
+__all__ += ["assemble", "by_divisor", "escape_markers", "inside_out", "label", "spread"]
 # Reading files, comparing texts and pictures.
 __all__ += ["PICTURE_ENDINGS", "Columns", "columns_of", "contains", "file_inside", "has_words", "holder", "id_in"]
 __all__ += ["is_like_any", "json_line_at", "json_lines", "json_object", "load_json", "nearest", "normalise"]

@@ -4,8 +4,10 @@ A reader yields rows as they are in the source. The engine applies the errata of
 reader turn it into a `Row`.
 """
 
+import tarfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
@@ -19,13 +21,41 @@ from mmlongbench.task.spec import Options
 
 RowT = TypeVar("RowT", bound=Row, covariant=True)
 SampleFunction: TypeAlias = Callable[..., dict[str, Path]]
-"""Draws a miniature of a reader's sources into a folder, in their raw format, and returns their paths by name.
+"""Writes a miniature of a reader's sources into a folder, in their raw format, and returns their paths by name.
 
 It writes the same bytes every time. It is not a method of the reader: it is the entry point in the group
-`mmlongbench.samples` that has the reader's name, and a manifest uses it with `source: sample`. Besides the reader's
-sources it may return a `corpus` of articles, for a builder that searches one. A function that draws other questions for
-other tasks has a parameter `options`, and gets the options of the dataset.
+`mmlongbench.samples` that has the reader's name, and a manifest uses it with `source: sample`. It is a function that
+draws the files, or the `SampleFiles` of an archive. Besides the reader's sources it may return a `corpus` of articles,
+for a builder that searches one. A function that gives other questions for other tasks has a parameter `options`, and
+gets the options of the dataset.
 """
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """A sample that lies in an archive as files, so that a user can open it. Calling it unpacks the sample."""
+
+    about: str
+    """What the sample shows, in one sentence; `mmlongbench list` prints it."""
+    archive: Path
+    """A tar archive, compressed or not."""
+    folder: str
+    """The folder of the sample in the archive."""
+    sources: Mapping[str, str]
+    """The path of each source below this folder, by the name of the source."""
+
+    def __call__(self, folder: Path) -> dict[str, Path]:
+        """Unpack the sample into a folder, and return the paths of its sources there."""
+        with tarfile.open(self.archive) as archive:
+            for member in archive:
+                inside, _, name = member.name.partition("/")
+                if inside == self.folder:
+                    archive.extract(member.replace(name=name), folder, set_attrs=False, filter="data")
+        return {name: folder / path for name, path in self.sources.items()}
+
+    def __str__(self) -> str:
+        """Return the place of the sample."""
+        return f"{self.folder}/ in {self.archive}"
 
 
 class Reader(ABC, Generic[RowT]):

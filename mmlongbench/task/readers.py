@@ -12,7 +12,7 @@ from mmlongbench.io.files import file_inside, pdfs_by_name, read_whole, text_lin
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
 from mmlongbench.io.tables import Columns, columns_of, id_in, parquet_file, table_rows
 from mmlongbench.task.file_formats import FileFormat, FilePattern, JsonLines
-from mmlongbench.task.reader import Reader, SampleFunction
+from mmlongbench.task.reader import Reader, SampleFiles, SampleFunction
 from mmlongbench.task.rows import RawRow, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import ImageClass, ImageClasses
 from mmlongbench.task.task import SourceForm
@@ -32,6 +32,7 @@ __all__ = [
     "RawRow",
     "Reader",
     "RowFault",
+    "SampleFiles",
     "SampleFunction",
     "SourceError",
     "SourceForm",

@@ -52,7 +52,7 @@ class Without(TakeOrder):
     def units(self, length: int) -> Iterator[Unit]:
         """Yield the units in their order; those with such a picture are marked as excluded."""
         for unit in self.take_order.units(length):
-            reason = self.excluded.get(unit.body.path, "") if isinstance(unit.body, Image) else ""
+            reason = next((self.excluded[path] for path in unit.images if path in self.excluded), "")
             yield replace(unit, excluded=reason) if reason else unit
 
     def groups(self, length: int) -> frozenset[str] | None:

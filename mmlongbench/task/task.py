@@ -26,7 +26,7 @@ from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.packing.place import Depth
-from mmlongbench.prompt import Image, Needle, Part, Prompt, escape_markers
+from mmlongbench.prompt import Image, Needle, Part, Prompt, Shown, Turn, escape_markers
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FilePattern
 from mmlongbench.task.metric import Metric, ScoreFunction, metric_of_function
@@ -34,8 +34,10 @@ from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Placements, TaskSpec
+from mmlongbench.task.take_orders import InOrder
 
 RowT = TypeVar("RowT", bound=Row)
+_ASKED = "\n\nQuestion: {question}\nAnswer:"
 _ENGINE_FIELDS = frozenset(("id", "repairs", "file", "place"))
 """The fields that every row has; those of a table are the others, and `id` if the table has it."""
 
@@ -87,8 +89,9 @@ class Task(Builder[RowT]):
     """The text before the units; it ends with a newline."""
     separator: ClassVar[str] = SEPARATOR
     """The text between two units."""
-    question_form: ClassVar[str] = "\n\nQuestion: {question}\nAnswer:"
-    """The text around the question, which stands after the units."""
+    question_form: ClassVar[str] = ""
+    r"""The text around the question, which stands after the units. Empty: `\n\nQuestion: {question}\nAnswer:`, and the
+    question alone after units that are made of turns."""
     sources: ClassVar[Mapping[str, type[SourceForm]]] = {"rows": Table}
     """The form of each source, by the name that a manifest uses: one `Table`, and at most one `Pdfs` and one
     `Folder`."""
@@ -98,7 +101,7 @@ class Task(Builder[RowT]):
     """The path of the public files below `mmlb_data/` (`FilePattern`); by default `tasks/{name}_K{k}.jsonl`, with
     `_dep{placements}` or `_perm{placements}` if there are placements."""
     reserve: ClassVar[int] = 256
-    """Tokens kept free for the answer and a chat template."""
+    """Tokens kept free for the answer and a chat template, which has about 5 tokens for each turn of a conversation."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
     repeats_pictures: ClassVar[bool] = False
@@ -137,7 +140,10 @@ class Task(Builder[RowT]):
         questions = draft.questions
         if not questions:
             asked = self.question(row) if draft.question is None else draft.question
-            before, _, after = self.question_form.partition("{question}")
+            given = (draft.required, draft.take_order.order[:1] if isinstance(draft.take_order, InOrder) else ())
+            units = (unit for part in given if isinstance(part, tuple | list) for unit in part)
+            has_turns = any(unit.turns for unit in units if isinstance(unit, Unit))
+            before, after = self._around_question(has_turns=has_turns)
             data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
             if isinstance(asked, Wording):
                 around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
@@ -173,20 +179,26 @@ class Task(Builder[RowT]):
 
     def prompt(self, record: Record) -> Prompt:
         """Rebuild the prompt from the record."""
-        question = record["question"]
-        before, _, after = self.question_form.partition("{question}")
+        question, units = record["question"], record["units"]
+        before, after = self._around_question(has_turns=any("turns" in unit for unit in units))
         return Prompt.of_units(
             _read(record.get("instruction", [self.instruction])),
-            [_read(unit["shown"]) for unit in record["units"]],
+            [_read_unit(unit) for unit in units],
             self.separator,
             [before, *_read([question] if isinstance(question, str) else question), after],
         )
+
+    def _around_question(self, *, has_turns: bool) -> tuple[str, str]:
+        """Return the texts before and after the question."""
+        before, _, after = (self.question_form or ("{question}" if has_turns else _ASKED)).partition("{question}")
+        return before, after
 
     def needles(self, record: Record) -> Sequence[Needle] | None:
         """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements."""
         if not self.placements:
             return None
-        alone = [tuple(_read(unit["shown"])) for unit in record["units"] if unit["role"] in ("gold", "needle")]
+        gold = [_read_unit(unit) for unit in record["units"] if unit["role"] in ("gold", "needle")]
+        alone = [Prompt.of_units([], [shown], "", []).parts for shown in gold]
         sentences = (text for unit in record["units"] for text in unit.get("sentences", ()))
         return [*(unit if len(unit) > 1 else unit[0] for unit in alone), *sentences]
 
@@ -280,7 +292,11 @@ def _written(parts: Iterable[Part]) -> list[object]:
 
 def _written_unit(unit: Unit) -> dict[str, object]:
     """Return a unit as JSON, as far as it says something."""
-    written: dict[str, object] = {"role": unit.role, "shown": _written(unit.parts)}
+    written: dict[str, object] = {"role": unit.role}
+    if unit.turns:
+        written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in unit.turns]
+    else:
+        written["shown"] = _written(unit.parts)
     if unit.label:
         written["label"] = unit.label
     if unit.data:
@@ -292,6 +308,12 @@ def _written_unit(unit: Unit) -> dict[str, object]:
 
 def _read(parts: Iterable[Any]) -> list[Part]:
     return [Image(part["image"]) if isinstance(part, dict) else part for part in parts]
+
+
+def _read_unit(unit: Mapping[str, Any]) -> Shown:
+    if "turns" in unit:
+        return [Turn(turn["role"], tuple(_read(turn["shown"]))) for turn in unit["turns"]]
+    return _read(unit["shown"])
 
 
 def task_fault(task: type[Task[Any]]) -> str:
@@ -317,7 +339,7 @@ def task_fault(task: type[Task[Any]]) -> str:
     for name, said in texts.items():
         if not isinstance(found := getattr(task, name), str):
             return f"{name!r} is {found!r}, expected {said}"
-    if task.question_form.count("{question}") != 1:
+    if task.question_form and task.question_form.count("{question}") != 1:
         return f"'question_form' is {task.question_form!r}, expected a text with {{question}} once"
     if task.files and (fault := FilePattern(task.files).fault):
         return f"'files' {fault}"

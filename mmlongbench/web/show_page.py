@@ -103,7 +103,9 @@ def look(block: Block) -> str:
 
 
 def _is_picture(block: Block) -> bool:
-    """Return whether a block is a unit with one image and little text; such blocks stand side by side."""
+    """Return whether a block is a unit with one image and little text, and no turns; such blocks stand side by side."""
+    if any(piece.speaker for piece in block.pieces):
+        return False
     texts = sum(len(piece.text) for piece in block.pieces if isinstance(piece, ShownText))
     return block.name == "unit" and texts <= _BESIDE and any(isinstance(piece, ShownImage) for piece in block.pieces)
 

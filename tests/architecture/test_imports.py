@@ -230,15 +230,14 @@ def _is_for_types(node: ast.AST) -> bool:
 
 
 def of_families() -> set[tuple[Path, str]]:
-    """(file, module) of every import of the task families and of what they share; samples left out."""
-    files = [path for path in (ROOT / "builders").rglob("*.py") if "samples" not in path.relative_to(ROOT).parts]
-    return {(path, module) for path in files for module in modules_of(path)}
+    """(file, module) of every import of the task families and of what they share."""
+    return {(path, module) for path in (ROOT / "builders").rglob("*.py") for module in modules_of(path)}
 
 
-def test_builders_and_readers_import_no_sample() -> None:
-    """Samples are found by entry point; no other module imports them."""
-    found = {(path, module) for path, module in of_families() if f"{module}.".startswith("builders.samples.")}
-    assert not found
+@pytest.mark.parametrize("package", PRODUCT)
+def test_the_product_imports_no_tests(package: str) -> None:
+    """The package of tests that draws samples is a means of tests and benchmarks."""
+    assert not {(file, module) for file, module in imported(package) if module.split(".")[0] == "tests"}
 
 
 def test_a_family_imports_no_other_family() -> None:
@@ -246,12 +245,6 @@ def test_a_family_imports_no_other_family() -> None:
     own = [(path, module.split(".")) for path, module in of_families() if module.split(".")[0] == "builders"]
     assert not [(path, parts) for path, parts in own if parts[1:2] not in ([path.parent.name], ["common"])]
     assert (ROOT / "builders/docvqa/builder.py", "builders.common") in of_families()
-
-
-def test_imports_of_samples_are_seen() -> None:
-    builders = ROOT / "builders"
-    assert "builders.samples.docvqa.prose" in modules_of(builders / "samples/summarization/sources.py")
-    assert "builders.samples.vrag.things" in modules_of(builders / "samples/vrag/pictures.py")
 
 
 def test_the_engine_names_no_task() -> None:

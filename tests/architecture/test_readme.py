@@ -21,18 +21,17 @@ from model_server import Script, serving
 from once import once
 from question_models import script_of
 from question_world import Doc, World
-from samples import kept_samples
 from tiny import Ran, command
 
-from builders.samples.docvqa.open_questions import draw_m_longdoc
-from builders.samples.docvqa.others import draw_longdocurl, draw_slidevqa
-from builders.samples.docvqa.reports import draw_reports
-from builders.samples.many_shot.sources import draw_folders
-from builders.samples.mm_niah.sources import draw_hidden_pictures
-from builders.samples.mm_niah.upstream import draw_upstream
-from builders.samples.summarization.sources import draw_cases
-from builders.samples.summarization.sources import draw_reports as draw_government
-from builders.samples.vrag.sources import draw_infoseek, draw_viquae
+from tests.drawing.docvqa.open_questions import draw_m_longdoc
+from tests.drawing.docvqa.others import draw_longdocurl, draw_slidevqa
+from tests.drawing.docvqa.reports import draw_reports
+from tests.drawing.many_shot.sources import draw_folders
+from tests.drawing.mm_niah.sources import draw_hidden_pictures
+from tests.drawing.mm_niah.upstream import draw_upstream
+from tests.drawing.summarization.sources import draw_cases
+from tests.drawing.summarization.sources import draw_reports as draw_government
+from tests.drawing.vrag.sources import draw_infoseek, draw_viquae
 
 ROOT = Path(__file__).parents[2]
 FIRST = ("README.md", "builders/README.md")
@@ -109,16 +108,15 @@ def page_sources(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFac
     "page", [*FIRST, *(pytest.param(page, marks=pytest.mark.rare) for page in PAGES if page not in FIRST)]
 )
 def test_every_command_runs_and_prints_what_the_page_shows(
-    page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first command of README.md is a process of its own, as a user runs it; others run in this one, with samples
-    that were drawn before. A release that no later command reads has two questions.
+    """The first command of README.md is a process of its own, as a user runs it; others run in this one. A release that
+    no later command reads has two questions.
 
     Text below commands is a part of what they print, where README.md shows all of it; seconds may differ.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    kept_samples(tmp_path_factory, monkeypatch)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     printed, has_run = "", False
     blocks = FENCE.findall((ROOT / page).read_text("utf-8"))

@@ -486,7 +486,7 @@ def test_the_rows_of_a_file_are_numbered_and_faults_name_file_row_and_field(tmp_
             ("samples.json", data, "unreadable-source", [])
             for data in (b'["\xff"]', b"[" * 100_000, b"[" + b"9" * 5000 + b"]")
         ),
-        ("train.parquet", b"no table", "unreadable-source", ["expected a Parquet file"]),
+        ("train.parquet", b"no table", "broken-parquet", ["expected a Parquet file"]),
         ("samples.json", None, "unreadable-source", ["Is a directory"]),
     ],
 )

@@ -36,7 +36,7 @@ from PIL import Image
 
 import mmlongbench.task as mt
 from builders.many_shot import ImageFolders, ImageTables, INaturalist, ManyShot
-from builders.many_shot.stanford_cars import MAX_BYTES, read_variable
+from builders.many_shot.forms import MAX_BYTES, read_variable
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pixels import is_like_any, likeness
 from mmlongbench.io.downloads import snapshot

@@ -2,7 +2,6 @@
 
 import json
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,21 +101,17 @@ def fault_of(raw: dict[str, Any]) -> mt.Fault:
     return refused.value.fault
 
 
-def page_of(raw: dict[str, Any], folder: Path) -> list[str | mt.Image]:
-    (folder / "q.jsonl").write_text(json.dumps(raw), "utf-8")
-    pages = MMNIAHRows().web_pages({"questions": folder / "q.jsonl", "images": folder})
-    return list(pages[f"row-{raw['id']}"])
+def words_of(raw: dict[str, Any]) -> str:
+    """The words of a row's own page."""
+    return " ".join(" ".join(part.split()) for part in own_page(raw) if isinstance(part, str)).strip()
 
 
-def words_of(page: list[str | mt.Image]) -> str:
-    return " ".join(" ".join(part.split()) for part in page if isinstance(part, str)).strip()
+def images_of(raw: dict[str, Any]) -> list[str]:
+    """The pictures of a row's own page."""
+    return [part.path for part in own_page(raw) if isinstance(part, mt.Image)]
 
 
 MISTYPED = "missing-or-mistyped-field"
-
-
-def images_of(page: list[str | mt.Image]) -> list[str]:
-    return [part.path for part in page if isinstance(part, mt.Image)]
 
 
 # --- counting statements ----------------------------------------------------------------------------------------------
@@ -132,13 +127,13 @@ def test_a_counting_answer_is_a_list_or_a_text_that_spells_one() -> None:
         assert found.expected == "a list of whole numbers, or a text that spells one"
 
 
-def test_equal_statements_are_both_needles_and_both_leave_the_page(tmp_path: Path) -> None:
+def test_equal_statements_are_both_needles_and_both_leave_the_page() -> None:
     raw = counting_text([4, 4, 1], "[4, 4, 1]")
     found = row_of(raw)
     assert [needle.text for needle in found.needles] == raw["meta"]["needles"]
     assert [needle.id for needle in found.needles] == ["needle-0", "needle-1", "needle-2"]
     assert found.counts == (4, 4, 1)
-    assert words_of(page_of(raw, tmp_path)) == "It began. It went on. It went on. It ended."
+    assert words_of(raw) == "It began. It went on. It went on. It ended."
 
 
 @pytest.mark.parametrize("answer", ["[1, 5, 3]", "[3, 5, 1]"], ids=["of the document", "of the needles"])
@@ -192,13 +187,12 @@ def test_counted_pictures_are_those_above_0_whatever_the_needles_say(answer: obj
     ],
     ids=["first, told by its folder", "without the folder the last", "of several in the folder the last"],
 )
-def test_the_pattern_is_told_by_its_folder_else_it_is_the_last(images: list[str], pattern: str, tmp_path: Path) -> None:
+def test_the_pattern_is_told_by_its_folder_else_it_is_the_last(images: list[str], pattern: str) -> None:
     raw = counting_image(images_list=images)
     found = row_of(raw)
     assert found.shown == (pattern,)
     assert [needle.image for needle in found.needles] == [[name for name in images if name != pattern][1]]
-    shown = [part.path for part in page_of(raw, tmp_path) if isinstance(part, mt.Image)]
-    assert shown == [name for name in images if name not in (pattern, found.needles[0].image)]
+    assert images_of(raw) == [name for name in images if name not in (pattern, found.needles[0].image)]
 
 
 @pytest.mark.parametrize(
@@ -225,12 +219,12 @@ def test_a_count_that_fits_no_picture_is_named(change: dict[str, Any], reason: s
     "name",
     ["obelics_paste/find-image/b2.jpg", "abnormal_pic_page/b2.jpg", "Pasted/b2.jpg", "composed/b2.jpg", "b2.jpg"],
 )
-def test_the_needle_is_the_picture_that_no_web_page_has(name: str, tmp_path: Path) -> None:
+def test_the_needle_is_the_picture_that_no_web_page_has(name: str) -> None:
     raw = retrieval_image(images_list=["obelics/a1.jpg", name, "obelics/c3.jpg"])
     found = row_of(raw)
     assert [needle.image for needle in found.needles] == [name]
     assert found.choices[found.right] == "abnormal_pic_val/kite.jpg"
-    assert images_of(page_of(raw, tmp_path)) == ["obelics/a1.jpg", "obelics/c3.jpg"]
+    assert images_of(raw) == ["obelics/a1.jpg", "obelics/c3.jpg"]
     pasted = retrieval_image(images_list=["logos/a1.jpg", "obelics_paste/b2.jpg", "obelics/c3.jpg"])
     assert [needle.image for needle in row_of(pasted).needles] == ["obelics_paste/b2.jpg"]
 
@@ -296,7 +290,7 @@ def test_multi_view_rows_are_an_expected_skip_with_and_without_options(
     assert "the benchmark leaves Multi-view rows out" in str(found)
 
 
-def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_path: Path) -> None:
+def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames() -> None:
     raw = jigsaw(
         images_list=["reasoning/val_Multi-view_1.jpeg", "obelics/a1.jpg", "reasoning/val_Multi-view_2.jpeg"],
         context="One. <image> Two.</s> <image> Three. <image> Four.",
@@ -304,11 +298,10 @@ def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_pat
         answer=0,
         meta=meta("visual-reasoning", needles=["val_Multi-view_1.jpeg"], choices=["left", "right"]),
     )
-    page = page_of(raw, tmp_path)
-    assert [part.path for part in page if isinstance(part, mt.Image)] == ["obelics/a1.jpg"]
-    assert words_of(page) == "One. Two. Three. Four."
+    assert images_of(raw) == ["obelics/a1.jpg"]
+    assert words_of(raw) == "One. Two. Three. Four."
     unreadable = {**raw, "answer": None, "meta": meta("visual-reasoning", choices_image_path=["a.png", "b.png"])}
-    assert page_of(unreadable, tmp_path) == []
+    assert own_page(unreadable) == []
 
 
 def test_options_of_no_or_two_kinds_and_an_index_of_another_type_are_named() -> None:
@@ -337,10 +330,10 @@ def test_a_row_without_a_category_is_told_by_its_fields(kind: str) -> None:
     assert row_of(raws[kind]) == told
 
 
-def test_marks_between_pages_part_them_and_are_no_text(tmp_path: Path) -> None:
+def test_marks_between_pages_part_them_and_are_no_text() -> None:
     raw = counting_text([3], "[3]")
     raw["context"] = f"One ends here</s>Two begins. {raw['meta']['needles'][0]}</s> <image></s>"
-    page = page_of(raw, tmp_path)
+    page = own_page(raw)
     assert "</s>" not in "".join(part for part in page if isinstance(part, str))
     pages = mt.WebPages({"p": page})
     assert [part for part in pages.page("p") if isinstance(part, str)] == ["One ends here Two begins."]
@@ -370,8 +363,7 @@ def test_whatever_a_field_holds_a_row_is_read_or_named(kind: int, data: st.DataO
     assert all(isinstance(name, str) and name for name in asked)
     with suppress(mt.Rejected):
         row_of(raw)
-        pictures = [part for part in own_page(raw) if isinstance(part, mt.Image)]
-        assert not {picture.path for picture in pictures} & set(asked)
+        assert not {*images_of(raw)} & {*asked}
 
 
 def test_asked_pictures_are_those_of_all_rows_also_of_refused_ones(tmp_path: Path) -> None:
@@ -511,46 +503,19 @@ def wording() -> mt.Wording:
     return found
 
 
-def context(pictures: int, place: int) -> list[mt.Unit]:
-    """Units of which so many are pictures, the needle at a place from 1, texts between them."""
-    return [
-        unit
-        for number in range(1, pictures + 1)
-        for unit in (text(number), picture("needle-0" if number == place else f"u{number}"))
-    ]
-
-
-@cache
-def text(number: int) -> mt.Unit:
-    return mt.Unit(f"t{number}", "Words.", (), "own")
-
-
-@cache
-def picture(id: str) -> mt.Unit:
-    return mt.Unit(id, mt.Image(f"{id}.png"), (), "own")
-
-
-@pytest.mark.parametrize("most", range(50, 601, 50))
-def test_the_ordinal_names_the_needle_among_1_to_600_pictures(most: int) -> None:
+@pytest.mark.parametrize("pictures", [1, 2, 7, 60, 600])
+def test_the_ordinal_names_the_needle_among_any_number_of_pictures(pictures: int) -> None:
     builder, how = MMNIAH("reasoning-image", MMNIAHOptions(task="reasoning", needle="image")), wording()
-    for pictures in range(most - 49, most + 1):
-        for place in {1, pictures, 1 + 7 * (pictures - 1) // 10, (pictures + 1) // 2}:
-            units = context(pictures, place)
-            chosen = how.choose(units)
-            assert chosen == place - 1
-            question = renamed(QUESTION, pictures_named(QUESTION)[0], how.texts[chosen])
-            assert question == QUESTION.replace("second", mt.ordinal_words(place))
-            assert [named.place for named in pictures_named(question)] == [place]
+    for place in {1, (pictures + 1) // 2, pictures}:
+        ids = ["needle-0" if number == place else f"u{number}" for number in range(1, pictures + 1)]
+        units = [unit for id in ids for unit in (mt.Unit(f"t {id}", "Words."), mt.Unit(id, mt.Image(f"{id}.png")))]
+        question = renamed(QUESTION, pictures_named(QUESTION)[0], how.texts[how.choose(units)])
+        assert question == QUESTION.replace("second", mt.ordinal_words(place))
         record = {
             "question": question,
             "choices_image": ["a.png", "b.png"],
-            "image_list": [unit.body.path for unit in units if isinstance(unit.body, mt.Image)],
-            "ctxs": [
-                {"text": "<image>", "has_ans": unit.id == "needle-0"}
-                if isinstance(unit.body, mt.Image)
-                else {"text": "."}
-                for unit in units
-            ],
+            "image_list": [f"{id}.png" for id in ids],
+            "ctxs": [{"text": text, "has_ans": id == "needle-0"} for id in ids for text in (".", "<image>")],
         }
         assert {remark.fault for remark in builder.remarks(record)} == {""}
         stale = {**record, "question": QUESTION.replace("second", mt.ordinal_words(place + 1))}

@@ -1,4 +1,6 @@
-"""The drawn samples: every field of their records is described, and their questions are answered where they say."""
+"""The samples: the files that ship are those that are drawn, every field of their records is described, and their
+questions are answered where they say.
+"""
 
 import json
 import re
@@ -19,6 +21,7 @@ from tiny import command, hashes
 
 import mmlongbench as mm
 import mmlongbench.task as mt
+from tests.drawing.archives import FAMILIES, drawn, shipped
 
 Sample = Callable[[str], Sources]
 
@@ -93,6 +96,13 @@ def test_every_described_field_is_in_a_record(sample: Sample, families: Path, fo
 
 def test_every_reader_has_a_sample_and_every_sample_a_reader() -> None:
     assert listed("sample") == listed("reader") != []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_archives_hold_what_is_drawn(family: str) -> None:
+    """If only libraries have changed, `python -m tests.drawing` makes the archives anew."""
+    before, now = shipped(family), drawn(family)
+    assert [name for name in before.keys() | now.keys() if before.get(name) != now.get(name)] == []
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------

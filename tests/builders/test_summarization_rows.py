@@ -12,7 +12,11 @@ from hub_forms import loaded_case, structure_row, write_structure, write_table
 from one_dataset import write_lines
 
 import mmlongbench.task as mt
-from builders.samples.summarization.reports import (
+from builders.summarization import GovReport, MultiLexSum
+from builders.summarization.highlights import find_highlights, grams, heading_in, removed_pages
+from builders.summarization.rows import Section, Summarised
+from mmlongbench.building.stages.rows import read_rows
+from tests.drawing.summarization.reports import (
     SUBJECTS,
     Layout,
     broken_over_lines,
@@ -21,10 +25,6 @@ from builders.samples.summarization.reports import (
     reworded,
     summary_of,
 )
-from builders.summarization import GovReport, MultiLexSum
-from builders.summarization.highlights import find_highlights, grams, heading_in, removed_pages
-from builders.summarization.rows import Section, Summarised
-from mmlongbench.building.stages.rows import read_rows
 
 DRAWS = mt.Draws(("tests of summaries",))
 LAYOUTS = dict(layouts())

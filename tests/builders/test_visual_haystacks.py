@@ -17,7 +17,7 @@ from samples import Sources as Paths
 
 import mmlongbench.task as mt
 from builders.visual_haystacks import Photographs, VisualHaystack, VisualHaystacks
-from builders.visual_haystacks.rows import PhotographQuestion, asked_objects
+from builders.visual_haystacks.readers import PhotographQuestion, asked_objects
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.lengths import K, TokenBudget

@@ -1,6 +1,8 @@
 """`mmlongbench list NAME` and `mmlongbench schema`, as a user sees them."""
 
 import json
+import re
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,10 @@ def test_a_reader_is_shown_with_its_sources() -> None:
     shown = command("list", "photographs").out
     assert "\nsources\n  questions\n      JSON Lines; a line has question, answer (Yes or No)" in shown
     assert "\n  annotations (optional)\n" in shown
-    assert "With `source: sample`, small sources are drawn." in shown
+    place = re.search(r"With `source: sample`, small sources in this form are used: photographs/ in\s+(\S+)", shown)
+    assert place
+    with tarfile.open(place[1]) as archive:
+        assert "photographs/questions.jsonl" in archive.getnames()
 
 
 def test_a_task_file_is_shown_without_its_folder() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 from drawn_downloads import draw_data
-from samples import kept_samples
 from tiny import command
 
 import mmlongbench as mm
@@ -59,11 +58,8 @@ def test_the_whole_benchmark_is_built_from_what_its_authors_publish(tmp_path: Pa
 
 
 @pytest.mark.rare
-def test_every_manifest_of_public_sources_is_built_from_samples(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_manifest_of_public_sources_is_built_from_samples(tmp_path: Path) -> None:
     """`--set source=sample` is the only setting."""
-    kept_samples(tmp_path_factory, monkeypatch)
     others = [
         path for path in sorted(MANIFESTS.glob("*.yaml")) if not path.stem.startswith(("quickstart", "benchmark"))
     ]

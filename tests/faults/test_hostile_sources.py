@@ -20,7 +20,7 @@ from PIL import Image
 
 import mmlongbench.task as mt
 from builders.mm_niah.own_pages import _PICTURE
-from builders.visual_haystacks.rows import asked_objects
+from builders.visual_haystacks.readers import asked_objects
 from builders.vrag.viquae import named_apart
 from mmlongbench.answers import literal_list
 from mmlongbench.building.stages.rows import read_rows

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hub_forms import slide_rows, write_haystacks, write_slides, write_structure
 
-from builders.samples.docvqa import draw_longdocurl, draw_reports, draw_slidevqa
-from builders.samples.many_shot import draw_inaturalist, draw_tables
-from builders.samples.mm_niah.upstream import draw_upstream
-from builders.samples.summarization import draw_cases
-from builders.samples.summarization import draw_reports as draw_government
-from builders.samples.visual_haystacks import draw_several, draw_single
-from builders.samples.vrag import draw_infoseek, draw_viquae
+from tests.drawing.docvqa import draw_longdocurl, draw_reports, draw_slidevqa
+from tests.drawing.many_shot import draw_inaturalist, draw_tables
+from tests.drawing.mm_niah.upstream import draw_upstream
+from tests.drawing.summarization import draw_cases
+from tests.drawing.summarization import draw_reports as draw_government
+from tests.drawing.visual_haystacks import draw_several, draw_single
+from tests.drawing.vrag import draw_infoseek, draw_viquae
 
 
 def draw_data(data: Path) -> None:

@@ -1,10 +1,6 @@
-"""The samples of readers, drawn once in a session, their manifests, and releases built from them."""
+"""The samples of readers, unpacked once in a session, their manifests, and releases built from them."""
 
-import json
-import os
-import shutil
 from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ from once import once
 from tiny import command
 
 from mmlongbench.manifest.plugins import sample_function
-from mmlongbench.task.reader import SampleFunction
+from mmlongbench.task.reader import SampleFiles
 
 Sources = dict[str, Path]
 """The sources of a reader by name; a corpus is the source `corpus`."""
@@ -41,44 +37,16 @@ def left_out() -> list[str]:
     return list(found)
 
 
-def drawn_folder(factory: pytest.TempPathFactory, reader: str) -> Path:
-    """Return a folder with a reader's sample and the places of its sources; it is drawn once."""
-
-    def draw(folder: Path) -> None:
-        (folder / "sample").mkdir()
-        places = sample_function(reader)(folder / "sample")
-        below = {name: str(path.relative_to(folder / "sample")) for name, path in places.items()}
-        (folder / "places.json").write_text(json.dumps(below), "utf-8")
-
-    return once(factory, f"sample-{reader}", draw)
-
-
-def drawn_sample(factory: pytest.TempPathFactory, reader: str) -> Sources:
-    """Return the sources of a reader's sample, which is drawn once in a session."""
-    folder = drawn_folder(factory, reader)
-    places: dict[str, str] = json.loads((folder / "places.json").read_text("utf-8"))
-    return {name: folder / "sample" / path for name, path in places.items()}
-
-
-def kept_samples(factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> None:
-    """Let builds of this process take a copy of a sample that is drawn in place of drawing it again."""
-
-    def drawing(reader: str) -> SampleFunction:
-        if "options" in signature(own := sample_function(reader)).parameters:
-            return own
-
-        def draw(folder: Path) -> Sources:
-            root = drawn_folder(factory, reader) / "sample"
-            shutil.copytree(root, folder, copy_function=os.link, dirs_exist_ok=True)
-            return {name: folder / path.relative_to(root) for name, path in drawn_sample(factory, reader).items()}
-
-        return draw
-
-    patch.setattr("mmlongbench.building.planning.sample_function", drawing)
+def unpacked_sample(factory: pytest.TempPathFactory, reader: str) -> Sources:
+    """Return the sources of a reader's sample, which is unpacked once in a session."""
+    sample = sample_function(reader)
+    assert isinstance(sample, SampleFiles)
+    folder = once(factory, f"sample-{reader}", lambda folder: sample(folder))
+    return {name: folder / path for name, path in sample.sources.items()}
 
 
 def from_samples(manifest: dict[str, Any], sample: Callable[[str], Sources]) -> dict[str, Any]:
-    """Return a manifest, as YAML has it, whose datasets have the drawn samples as their sources."""
+    """Return a manifest, as YAML has it, whose datasets have the unpacked samples as their sources."""
     datasets = []
     for dataset in manifest["datasets"]:
         sources = {name: str(path) for name, path in sample(dataset["reader"]).items()}

@@ -107,12 +107,12 @@ def test_a_metric_of_the_task_file_scores_with_its_parameters(tmp_path: Path) ->
         for record, text in zip(files[name], said, strict=True)
     ]
     (tmp_path / "said.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    task, out = ["--task", str(tmp_path / "notes.py")], tmp_path / "scores"
+    own, out = ["--task", str(tmp_path / "notes.py")], tmp_path / "scores"
     given = [
         "score",
         str(release),
         str(tmp_path / "said.jsonl"),
-        *task,
+        *own,
         "--model",
         "m",
         "--only-answered",

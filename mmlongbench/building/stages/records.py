@@ -63,10 +63,11 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
             pages.update(item["image"] for item in line.items if item["image"])
             for unit in example.units:
                 if isinstance(unit.body, str):
-                    chars, digest = text_digest(unit.body)
+                    said = [part for part in unit.parts if isinstance(part, str)] if unit.turns else [unit.body]
+                    chars, digest = text_digest(next(iter(said), ""))
                     texts.add((unit.id, chars, digest.hex()))
-                if unit.further:
-                    pages.update(unit.images)  # crops of a page
+                if unit.further or unit.turns:
+                    pages.update(unit.images)  # crops of a page, pictures of turns
         yield line
     origins = {path: sorted(names) for path, names in sorted(pictures.items())}
     yield ShownImages(sorted(pages - pictures.keys()), origins, sorted(texts))

@@ -203,7 +203,10 @@ const PromptList = (() => {
       head.append(el("span", "", cost));
       if (data.unit && !data.pieces.some(each => each.path?.includes(data.unit))) head.append(" ", el("span", "from", ending(data.unit)));
       made.append(head);
-      for (const piece of data.pieces) made.append("t" in piece ? this.text(row, data, piece) : this.picture(piece));
+      for (const piece of data.pieces) {
+        if (piece.speaker) made.append(el("p", "speaker", piece.speaker));
+        made.append("t" in piece ? this.text(row, data, piece) : this.picture(piece));
+      }
       return made;
     }
 

@@ -245,6 +245,7 @@ def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_who
     for block, first, row in opened.rows[number * CHUNK : (number + 1) * CHUNK]:
         placed, pieces = opened.blocks[block], list[dict[str, object]]()
         for place, piece in enumerate(row, first):
+            speaker = {"speaker": piece.speaker} if piece.speaker else {}
             if isinstance(piece, ShownImage):
                 value: dict[str, object] = {
                     "image": images.get(piece.path, -1),
@@ -254,13 +255,13 @@ def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_who
                     "tokens": piece.tokens,
                     "missing": piece.path in opened.missing,
                 }
-                pieces.append(value)
+                pieces.append(value | speaker)
             elif piece.text.strip():
                 shown, size = _shown(placed, piece), len(piece.text)
                 value = {"t": _spans(piece, shown), "n": size, "piece": place}
                 if shown < size:
                     value |= {"folded": True, **({"whole": _spans(piece, size)} if is_whole else {})}
-                pieces.append(value)
+                pieces.append(value | speaker)
         about = {
             "block": block,
             "part": first > 0,

@@ -173,7 +173,7 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
         lined = {(name, length) for name, length, file in known if not file.is_bundle}
         known = [each for each in known if not each[2].is_bundle or each[:2] not in lined]
         public = [file for _, _, file in sorted(known, key=lambda each: (*each[:2], each[2].name))]
-    files = []
+    files: list[ViewedFile] = []
     for file in public:
         dataset = file.dataset
         if dataset is None or dataset.variant != variant:

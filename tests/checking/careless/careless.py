@@ -252,12 +252,90 @@ SlotLeft = wrong(instruction="Read the notes about {name}.\n\n")
 ExpressionLeft = wrong(ask=lambda self, name: ("\n\nQuestion: which colour has {row.name}?\nAnswer:",))
 Marker = wrong(instruction="Read the notes.\n<image>\n")
 
+# What gives the answer away
+
+
+def _colour(name: str) -> str:
+    return COLOURS[int(name.removeprefix("note")) % len(COLOURS)]
+
+
+def _headed(inside: str, head: str) -> Any:
+    """Return a task that writes the role of a unit at its beginning: in its text, or before it."""
+
+    def note(self: Notes, note: NoteRow, role: mt.Role, place: tuple[int, ...] | None, row: NoteRow) -> mt.Unit:
+        text = inside.format(role=role) + self.text(note, row)
+        return mt.Unit(note.name, text, place, role, head.format(role=role))
+
+    return wrong(note=note, record=_with_tails)
+
+
+class GoldOffered(Notes):
+    """Takes the gold note as long as there is room."""
+
+    @property
+    def spec(self) -> mt.TaskSpec:
+        return mt.TaskSpec(mt.FilePattern("notes/{name}_K{k}.jsonl"), self.metric)
+
+    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        made = super().draft(row, sources, draws)
+        last = replace(made.required[0], place=(999,))
+        return replace(made, required=(), take_order=mt.InOrder((*made.take_order.units(0), last)))
+
+
+class LateError(Notes):
+    """Fails for a note that is not in the sample."""
+
+    def answer(self, row: NoteRow) -> object:
+        if row.name == "note07":
+            raise KeyError(row.name)
+        return [row.colour]
+
+
+class FirstOf(Notes):
+    """Asks for the first of two notes, wherever they stand."""
+
+    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        made = super().draft(row, sources, draws)
+        (asked,), other = made.questions, mt.Unit("other", f"The other note is not {row.name}, whatever you read.")
+        wording = mt.Wording(("first", "second"), lambda units: 0, lambda text: (f"{asked.parts[0]} The {text}:",))
+        question = replace(asked, parts=wording.parts("first"), wording=wording)
+        return replace(made, required=(*made.required, other), questions=(question,))
+
+    @property
+    def spec(self) -> mt.TaskSpec:
+        return replace(super().spec, placements=mt.Placements(mt.Permutation, (0, 1, 2, 3)))
+
+
+class PromptDate(Notes):
+    """Writes the date into the prompt, and not into the record."""
+
+    def ask(self, name: str) -> tuple[mt.Part, ...]:
+        return (f"\n\nIt is {date.today()}. Which colour has {name}?\nAnswer:",)  # noqa: DTZ011  (the mistake)
+
+    def prompt(self, record: mt.Record) -> mt.Prompt:
+        return super().prompt({**record, "asked": self.ask(record["name"])})
+
+    def record(self, example: mt.PackedExample) -> mt.Record:
+        return {**super().record(example), "asked": []}
+
+
+EmptyUnits = wrong(
+    ordered=lambda self, units, row: [*(mt.Unit(f"empty {n}", "", (0,), "padding") for n in range(9)), *units]
+)
+TwoIds = wrong(ordered=lambda self, units, row: [units[0], replace(units[0], id="again"), *units[1:]])
+Marked, MarkedInside = _headed("", "[{role}] "), _headed("{role}: ", "")
+AsksAnswer = wrong(ask=lambda self, name: (f"\n\nQuestion: has {name} the colour {_colour(name)}?\nAnswer:",))
+OtherPages = wrong(evidence=lambda self, record: mt.Evidence("doc", (7,), (1, 2)))
+Positioned = wrong(record=lambda self, example: {**Notes.record(self, example), "position": 0.5})
+
 # Answers and metrics
 
 EmptyWord = answering("sub_em", ["the"])
 LateOption, NegativeLabel = answering("mc_acc", 12), answering("cls_acc", -1)
 LongYes = answering("binary_acc", "Certainly")
-Generous, Harsh, Moody = (wrong(metric=name) for name in ("generous", "harsh", "moody"))
+Generous, Harsh, Moody, AnyText, AnyColour = (
+    wrong(metric=name) for name in ("generous", "harsh", "moody", "any-text", "any-colour")
+)
 
 
 class GenerousMetric(mt.Metric):
@@ -287,8 +365,27 @@ class MoodyMetric(mt.Metric):
         return mt.Score(float(len(asked.prediction) / len(asked.prediction)))
 
 
+class AnyTextMetric(mt.Metric):
+    """A metric that is content with any output."""
+
+    name = "any-text"
+
+    def score(self, asked: mt.ScoringInput) -> mt.Score:
+        return mt.Score(float(bool(asked.prediction)))
+
+
+class AnyColourMetric(mt.Metric):
+    """A metric that is content with any colour."""
+
+    name = "any-colour"
+
+    def score(self, asked: mt.ScoringInput) -> mt.Score:
+        return mt.Score(float(asked.prediction in COLOURS))
+
+
 # Readers
 
+TellingIds = wrong(NoteReader, id=lambda self, name: f"{name}-{_colour(name)}")
 SameIds = wrong(NoteReader, id=lambda self, name: name[:5])
 CountedIds = wrong(NoteReader, id=lambda self, name: f"note-{next(COUNT)}")
 SetRows = wrong(NoteReader, lines=lambda self, sources: {*NoteReader.lines(self, sources)})

@@ -1,7 +1,0 @@
-"""Samples of long-document QA: drawn reports, and questions about them in the format of each reader."""
-
-from builders.samples.docvqa.open_questions import draw_m_longdoc
-from builders.samples.docvqa.others import draw_longdocurl, draw_own_documents, draw_slidevqa
-from builders.samples.docvqa.reports import draw_reports
-
-__all__ = ["draw_longdocurl", "draw_m_longdoc", "draw_own_documents", "draw_reports", "draw_slidevqa"]

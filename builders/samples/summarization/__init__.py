@@ -1,5 +1,0 @@
-"""Samples of summarization: drawn reports and court files, with their summaries."""
-
-from builders.samples.summarization.sources import draw_cases, draw_reports
-
-__all__ = ["draw_cases", "draw_reports"]

@@ -1,5 +1,0 @@
-"""Samples of visual RAG: a drawn encyclopedia, pictures of its entities, and questions about them."""
-
-from builders.samples.vrag.sources import draw_infoseek, draw_viquae
-
-__all__ = ["draw_infoseek", "draw_viquae"]

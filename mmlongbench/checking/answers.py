@@ -1,0 +1,220 @@
+"""Rules about answers: where they stand, and what the metric gives for them and for others."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from mmlongbench.building.example_checks import JUDGED
+from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
+from mmlongbench.checking.world import World
+from mmlongbench.corpus.retrieval.text import contains
+from mmlongbench.errors import MMLongBenchError
+from mmlongbench.lengths import K
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import ENGINE
+from mmlongbench.packing.pack import PackedExample
+from mmlongbench.task.builder import scoring_input
+from mmlongbench.task.metric import Metric, ScoringInput, Settings
+from mmlongbench.task.rows import Record
+
+_PLAIN_WORDS = frozenset({"yes", "no", "true", "false"})
+"""Answers that are words of any text, so that a negative may have them."""
+_NO_CHANCE = 3
+"""An answer with fewer characters may stand in any text by chance."""
+_SENTENCE = 5
+"""An answer of at least this many words stands nowhere by chance."""
+_RARE = 0.01
+"""The probability below which chance does not explain how many answers stand at a place."""
+_FULL = 1 - 1e-9
+_SHORT = 60
+"""The most characters of a field that is tried as an answer."""
+
+
+# ---- Where answers stand
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """An example with its answers, as far as they are texts."""
+
+    example: PackedExample
+    answers: tuple[str, ...]
+    is_free: bool
+    """Whether the question offers no answers."""
+
+
+def _answered(world: World) -> Iterator[_Answered]:
+    """Yield the examples of the longest contexts, which hold the shorter ones; they are the same at all placements."""
+    for _, examples in world.packed(world.longest):
+        for example in examples if world.is_shared else examples[:1]:
+            record = world.record(example)
+            with calling("builder", world.dataset.spec.builder, "choices()", world.row(example)):
+                choices = world.dataset.builder.choices(record)
+            gold = world.answer_of(example)
+            # Numbers of options or labels, and plain words like yes, are left out.
+            texts = [text for text in (gold if isinstance(gold, list) else [gold]) if isinstance(text, str)]
+            known = [text for text in texts if text.strip() and text.strip().lower().rstrip(".") not in _PLAIN_WORDS]
+            yield _Answered(example, tuple(known), choices is None)
+
+
+def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
+    """Yield every question with a negative whose text holds an answer."""
+    for each in _answered(world):
+        negatives = [unit for unit in each.example.units if unit.role == "negative" and unit.text.strip()]
+        held = ((unit, answer) for answer in each.answers for unit in negatives if contains(unit.text, answer))
+        if found := next(held, None):
+            said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
+            todo = "leave such a unit out, or give it the role own"
+            yield Failure(f"{said}; {todo}", "draft()", each.example.id, world.longest)
+
+
+def _question(example: PackedExample) -> str:
+    return " ".join(part for part in example.question.parts if isinstance(part, str))
+
+
+def _padding(example: PackedExample) -> str:
+    return "\n".join(unit.text for unit in example.units if unit.role == "padding" and unit.text.strip())
+
+
+def _heads(example: PackedExample) -> str:
+    """Return the heads of gold units, if no other unit has one."""
+    golds = [unit.role in ("gold", "needle") for unit in example.units]
+    is_alone = not any(unit.head.strip() for unit, gold in zip(example.units, golds, strict=True) if not gold)
+    return "\n".join(unit.head for unit, gold in zip(example.units, golds, strict=True) if gold and is_alone)
+
+
+_PLACES: Mapping[str, tuple[Callable[[PackedExample], str], str, str]] = {
+    "the question itself": (_question, "draft()", "leave it out, or return what the question offers from choices()"),
+    "a padding unit": (_padding, "draft()", "leave such units out, or give them the role own"),
+    "the heading of a gold unit alone": (_heads, "draft()", "give all units a head, or none"),
+    "the id of its row": (lambda example: example.id, "row()", "ids are public; give rows other ids"),
+}
+"""Where no answer should stand: the text there, the method that gives it, and what to do."""
+
+
+def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
+    """Yield places where free answers stand, although they should not, more often than chance explains; and a note on
+    other such answers. Chance is how often the answers of the other questions stand there.
+    """
+    asked = [each for each in _answered(world) if each.is_free and each.answers]
+    for place, (read, method, todo) in _PLACES.items():
+        hits, strange, tried = list[tuple[_Answered, str]](), 0, 0
+        for each in asked:
+            text = read(each.example)
+            own = [answer for answer in each.answers if len(answer.strip()) >= _NO_CHANCE]
+            if not text.strip() or not own:
+                continue
+            hits += [(each, answer) for answer in own if contains(text, answer)][:1]
+            for other in (other for other in asked if not set(other.answers) & set(each.answers)):
+                tried += 1
+                strange += any(contains(text, answer) for answer in other.answers if len(answer) >= _NO_CHANCE)
+        if not hits:
+            continue
+        first = next((hit for hit in hits if len(hit[1].split()) >= _SENTENCE), None)
+        if first or _reached(len(hits), len(asked), (strange + 1) / (tried + 2)) < _RARE:
+            each, answer = first or hits[0]
+            said = f"the answer {answer[:60]!r} stands in {place}, as do those of {len(hits)} of {len(asked)} questions"
+            yield Failure(f"{said}; {todo}", method, each.example.id, world.longest)
+        else:
+            yield Note(f"the answer of {len(hits)} of {len(asked)} questions stands in {place}")
+
+
+def _reached(hits: int, of: int, chance: float) -> float:
+    """Return the probability of at least so many hits."""
+    return sum(math.comb(of, n) * chance**n * (1 - chance) ** (of - n) for n in range(hits, of + 1))
+
+
+# ---- What the metric gives
+
+_Asked: TypeAlias = tuple[PackedExample, Record, ScoringInput, str]
+"""An example, its record, what the metric sees of it, and the output that scores full."""
+
+
+def _metrics(world: World) -> tuple[Metric, Metric] | Skipped:
+    """Return the metric, and the metric under rules that do not guess if there is no answer; or why it cannot score."""
+    bound = world.dataset.plan.bound
+    name = bound.task.metric
+    if name.startswith(JUDGED):
+        return Skipped(f"metric {name!r} asks a judge")
+    try:
+        metric = bound.metric(Settings())
+        return metric, bound.metric(Settings(profile="ours")) if "ours" in metric.offered() else metric
+    except MMLongBenchError as error:  # it needs a judge, or documents
+        return Skipped(str(error))
+
+
+def _asked(world: World, metric: Metric) -> Iterator[_Asked]:
+    """Yield the longest examples that have an output which scores full."""
+    builder = world.dataset.builder
+    for example in world.examples(world.longest):
+        record = world.record(example)
+        with calling("builder", world.dataset.spec.builder, "a method that scoring calls", world.row(example)):
+            asked = scoring_input(builder, record, builder.spec.files.write(world.name, K, 1, 1))
+        with calling("metric", metric.name, "full_answer()", about=f"the answer {asked.answer!r:.60}"):
+            if (full := metric.full_answer(asked)) is not None:
+                yield example, record, asked, full
+
+
+def answers_score_full(world: World) -> Iterator[Outcome]:
+    """Yield every example whose answer, given as a model's output, does not score full, or whose empty output does."""
+    metrics = _metrics(world)
+    if isinstance(metrics, Skipped):
+        yield metrics
+        return
+    metric, plain = metrics
+    has_answer = False
+    for example, _, asked, answer in _asked(world, metric):
+        has_answer = True
+        with calling("metric", metric.name, "score()", about=f"the answer {asked.answer!r:.60}"):
+            full, empty = metric.score(replace(asked, prediction=answer)), plain.score(asked)
+        said = ""
+        if full.score is None or full.score < _FULL:
+            found = full.failure if full.score is None else f"{full.score:.3f}"
+            said = f"metric {metric.name!r}: expected score 1 for the answer {asked.answer!r:.60}, found {found}"
+        elif empty.score is not None and empty.score >= _FULL:
+            said = f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.answer!r:.60}"
+        if said:
+            yield Failure(said, "record()", example.id, world.longest)
+    if not has_answer:
+        yield Skipped(f"metric {metric.name!r} has no output that scores full (Metric.full_answer)")
+
+
+def wrong_answers_do_not_score_full(world: World) -> Iterator[Outcome]:
+    """Yield a metric that gives the full score for any text, the answers of other questions, all answers at once, or
+    another field of the record. A metric of the engine follows its paper, so there this is a note.
+    """
+    metrics = _metrics(world)
+    if isinstance(metrics, Skipped):
+        yield metrics
+        return
+    metric, _ = metrics
+    first = {each[0].id: each for each in reversed(list(_asked(world, metric)))}
+    if len(first) < 2:  # no other answers to compare with
+        yield Skipped("fewer than two questions have an output that scores full")
+        return
+    code = world.dataset.plan.bound.code
+    is_ours = "metric" in code and code["metric"].distribution == ENGINE
+    hits: dict[str, list[tuple[str, str]]] = {}
+    for example, record, asked, full in first.values():
+        others = [other for _, _, _, other in first.values() if not contains(other, full)]
+        with calling("builder", world.dataset.spec.builder, "choices()", world.row(example)):
+            choices = world.dataset.builder.choices(record)
+        offered = [part for part in choices.offered if isinstance(part, str)] if choices else []
+        tried = [("any text", "Lorem ipsum dolor sit amet"), ("all answers at once", ", ".join([*others, full]))]
+        tried += [("all answers at once", ", ".join(offered))] if offered else []
+        tried += [("the answer of another question", other) for other in others]
+        for key, value in () if is_ours else record.items():
+            text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+            if 0 < len(text) <= _SHORT and not contains(text, full) and key not in ("id", "question"):
+                tried.append((f"its field {key!r}", text))
+        for what, output in tried if full.strip() and (others or offered) else tried[:1]:
+            with calling("metric", metric.name, "score()", about=f"the output {output!r:.60}"):
+                score = metric.score(replace(asked, prediction=output)).score
+            if score is not None and score >= _FULL:
+                hits.setdefault(what, []).append((example.id, f"{output[:60]!r}, where the answer is {full[:60]!r}"))
+    for what, found in hits.items():
+        # some questions may have the same answer in other words
+        if len({id for id, _ in found}) * 2 > len(first):
+            said = f"metric {metric.name!r} gives {what} the full score"
+            yield Note(said) if is_ours else Failure(f"{said}: {found[0][1]}", "score()", found[0][0], world.longest)
