@@ -194,17 +194,19 @@ class Task(Builder[RowT]):
 
     def needles(self, record: Record) -> Sequence[Part] | None:
         """Return the gold units and needle sentences; None if the task has no placements. A unit stands for itself by
-        its first part, or by the longest text of its turns, since replies are often alike.
+        its first part, or by the longest text that the user says in it, since replies are often alike.
         """
         if not self.placements:
             return None
-        gold = [unit for unit in record["units"] if unit["role"] in ("gold", "needle")]
-        shown = [_read(part for turn in unit.get("turns", [unit]) for part in turn["shown"]) for unit in gold]
-        alone = [
-            max((part for part in parts if isinstance(part, str) and "turns" in unit), key=len, default=parts[0])
-            for unit, parts in zip(gold, shown, strict=True)
-        ]
-        return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
+        needles: list[Part] = []
+        for unit in record["units"]:
+            if unit["role"] in ("gold", "needle"):
+                turns = unit.get("turns", [unit])
+                said = [turn for turn in turns if turn["role"] == "user"] or turns
+                parts = _read(part for turn in said for part in turn["shown"])
+                texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
+                needles.append(max(texts, key=len, default=parts[0]))
+        return [*needles, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
 
     def question_of(self, record: Record) -> str:
         """Return the question alone, without its images."""
