@@ -26,7 +26,7 @@ from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.packing.place import Depth
-from mmlongbench.prompt import Image, Part, Prompt, Shown, Turn, escape_markers, turns_of
+from mmlongbench.prompt import Image, Needle, Part, Prompt, Shown, Turn, escape_markers, turns_of
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FilePattern
 from mmlongbench.task.metric import Metric, ScoreFunction, metric_of_function
@@ -104,6 +104,8 @@ class Task(Builder[RowT]):
     """Tokens kept free for the answer and a chat template, which has about 5 tokens for each turn of a conversation."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
+    repeats_pictures: ClassVar[bool] = False
+    """Whether several units of a context may show the same picture: frames of a film in which nothing moves."""
     longest_side: ClassVar[int | None] = None
     """The maximum side of a picture in pixels; a larger picture is shrunk."""
 
@@ -192,21 +194,19 @@ class Task(Builder[RowT]):
         before, _, after = (self.question_form or ("{question}" if has_turns else _ASKED)).partition("{question}")
         return before, after
 
-    def needles(self, record: Record) -> Sequence[Part] | None:
-        """Return the gold units and needle sentences; None if the task has no placements. A unit stands for itself by
-        its first part, or by the longest text that the user says in it, since replies are often alike.
-        """
+    def needles(self, record: Record) -> Sequence[Needle] | None:
+        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements."""
         if not self.placements:
             return None
-        needles: list[Part] = []
-        for unit in record["units"]:
-            if unit["role"] in ("gold", "needle"):
-                turns = unit.get("turns", [unit])
-                said = [turn for turn in turns if turn["role"] == "user"] or turns
-                parts = _read(part for turn in said for part in turn["shown"])
-                texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
-                needles.append(max(texts, key=len, default=parts[0]))
-        return [*needles, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
+        gold = [_read_unit(unit) for unit in record["units"] if unit["role"] in ("gold", "needle")]
+        alone = [Prompt.of_units([], [shown], "", []).parts for shown in gold]
+        sentences = (text for unit in record["units"] for text in unit.get("sentences", ()))
+        return [*(unit if len(unit) > 1 else unit[0] for unit in alone), *sentences]
+
+    def labels(self, record: Record) -> Sequence[str]:
+        """Return the labels of the units, as far as the record has them."""
+        units = record.get("units", ())
+        return [str(unit.get("label", "")) if isinstance(unit, Mapping) else "" for unit in units]
 
     def question_of(self, record: Record) -> str:
         """Return the question alone, without its images."""
@@ -227,6 +227,7 @@ class Task(Builder[RowT]):
             reserve=self.reserve,
             page_texts=self.page_texts,
             longest_side=self.longest_side,
+            repeats_pictures=self.repeats_pictures,
             is_answer_of_context=self.may_reject_everywhere,
         )
 
