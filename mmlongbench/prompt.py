@@ -150,7 +150,8 @@ class Prompt:
         turns = tuple(turns_of(unit) for unit in shown)
         said: list[tuple[Speaker, list[Part]]] = [("user", [*before])]
         is_opening = True
-        for turn in (*(turn for unit in turns for turn in unit), Turn("user", tuple(after))):
+        question = (Turn("user", tuple(after)),) if after else ()
+        for turn in (*(turn for unit in turns for turn in unit), *question):
             if turn.role != said[-1][0]:
                 said.append((turn.role, [*turn.parts]))
             else:

@@ -1,7 +1,6 @@
 """Summarization of page images: government reports, and the documents of lawsuits."""
 
 from builders.summarization.builder import Summary, SummaryOptions
-from builders.summarization.govreport import GovReport
-from builders.summarization.lexsum import MultiLexSum
+from builders.summarization.readers import GovReport, MultiLexSum
 
 __all__ = ["GovReport", "MultiLexSum", "Summary", "SummaryOptions"]

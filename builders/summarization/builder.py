@@ -5,18 +5,17 @@ examples whose full prompt is about as long as the manifest's `reference_length`
 length has the same examples. A report's own summary pages are removed first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Literal, TypedDict
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-import builders.common
 import mmlongbench.task as mt
-from builders.common import page_number, text_fields, text_unit, with_text
+from builders.common import page_number, page_unit, text_fields, text_unit, with_text
 from builders.summarization.highlights import removed_pages
-from builders.summarization.rows import Kind, Summarised
+from builders.summarization.readers import Kind, Summarised
 
 
 class SummaryOptions(mt.Options):
@@ -60,34 +59,6 @@ INSTRUCTIONS = {
 }
 
 
-def ask(kind: str) -> tuple[mt.Part, ...]:
-    """Return the text after the pages of a `report` or a `case`."""
-    return (f"\n\nNow please summarize the {kind}.\nSummary:",)
-
-
-def page_unit(path: str, index: int, document: int = 0) -> mt.Unit:
-    """Return a page as an image, after a line that names its document and has the page's number, from 0."""
-    return builders.common.page_unit(path, index, "own", (document, index), f" (page {index})")
-
-
-class SectionOfRecord(TypedDict):
-    """A section of a report's summary, as a record has it."""
-
-    section_title: str
-    paragraphs: Sequence[str]
-
-
-def joined_summary(summary: str | Sequence[SectionOfRecord]) -> str:
-    r"""Return the summary of a case, which is a text, or of a report, whose sections have titles and paragraphs.
-
-    >>> joined_summary([{"section_title": "Findings", "paragraphs": ["One.", "Two."]}])
-    'Findings:\nOne.\nTwo.'
-    """
-    if isinstance(summary, str):
-        return summary
-    return "\n\n".join("\n".join((f"{section['section_title']}:", *section["paragraphs"])) for section in summary)
-
-
 _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 
@@ -121,21 +92,18 @@ class Summary(mt.Builder[Summarised]):
     @property
     def spec(self) -> mt.TaskSpec:
         """Return the declarations; 520 tokens are kept free: 384 for the answer, the rest for a chat template."""
-        files = mt.FilePattern("summ/{name}_K{k}.jsonl")
-        reads = self.options.pages_as == "text" or self.options.kind == "report"
-        span = mt.FullPrompt(below=4 * 1024, above=24 * 1024)
-        paper = _PAPER_IMAGES.get(self.dataset, ())
+        is_text = self.options.pages_as == "text"
         return mt.TaskSpec(
-            files,
-            "rouge",
+            files=mt.FilePattern("summ/{name}_K{k}.jsonl"),
+            metric="rouge",
             further_metrics=("judge-fluency-f1",),
             averaged_metric="judge-fluency-f1",
             kind=self.options.kind,
-            category="" if self.options.pages_as == "text" else "Summ",
+            category="" if is_text else "Summ",
             reserve=520,
-            page_texts=reads,
-            full_prompt=span,
-            paper_images=paper,
+            page_texts=is_text or self.options.kind == "report",
+            full_prompt=mt.FullPrompt(below=4 * 1024, above=24 * 1024),
+            paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
     def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
@@ -146,21 +114,39 @@ class Summary(mt.Builder[Summarised]):
         if row.kind != kind:
             todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
             raise mt.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
+        options, removed = self.options, dict[int, str]()
         documents = [sources.documents[id] for id in row.docs]
-        removed = self._removed(row, sources.documents) if kind == "report" else {}
-        summary = _sections(row) if kind == "report" else _chosen(row, self.options.reference)
+        summary: object = [section.model_dump(mode="json") for section in row.sections]
+        if kind == "report":
+            texts, must_be_found = sources.documents.page_texts(row.docs[0]), options.without_summary_page == "reject"
+            removed = removed_pages(texts, row.sections, options.share, options.first_pages, must_be_found)
+        else:
+            written = {section.section_title: section.paragraphs[0] for section in row.sections}
+            summary = written.get(options.reference)
+            if summary is None:
+                expected, found, todo = f"a {options.reference} summary", ", ".join(written), "set options.reference"
+                raise mt.Rejected(mt.Fault("no-such-summary", expected, found, field="summary", todo=todo))
         pages = [[page for page in document.pages if page.index not in removed] for document in documents]
+        units = [
+            [_page_unit(page.path, page.index, number, document=row.docs[number]) for page in kept]
+            for number, kept in enumerate(pages)
+        ]
         counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
-        first, *others = mt.by_divisor(
-            [[self._unit(sources.documents, row, number, page) for page in kept] for number, kept in enumerate(pages)]
-        ).order
+        as_text = partial(with_text, sources.documents)
+        if options.packs_text:
+            units = [[*map(as_text, kept)] for kept in units]
+        first, *others = mt.by_divisor(units).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
-        question = mt.Question(row.id, ask(kind), about)
-        opening, take_order = (INSTRUCTIONS[kind],), mt.InOrder(tuple(others))
-        is_rendered = self.options.pages_as == "text" and not self.options.packs_text
-        rendered = mt.Rendering(opening, partial(with_text, sources.documents)) if is_rendered else None
+        question, opening = mt.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
+        is_rendered = options.pages_as == "text" and not options.packs_text
+        rendered = mt.Rendering(opening, as_text) if is_rendered else None
         return mt.Draft(
-            (first,), take_order, id=row.id, instruction=opening, questions=(question,), rendered_as_text=rendered
+            (first,),
+            mt.InOrder(others),
+            id=row.id,
+            instruction=opening,
+            questions=(question,),
+            rendered_as_text=rendered,
         )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
@@ -183,41 +169,30 @@ class Summary(mt.Builder[Summarised]):
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line: with texts if the line has `page_text_list`, otherwise with images."""
         texts = record.get("page_text_list")
-        units = [page_unit(path, page_number(path)) for path in record["image_list"]]
+        units = [_page_unit(path, page_number(path)) for path in record["image_list"]]
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
-        return mt.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
+        return mt.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", _ask(self.options.kind))
 
     def answer_of(self, record: mt.Record) -> str:
-        """Return the summary as one text."""
-        return joined_summary(record["summary"])
+        """Return the summary as one text: that of a case, or the sections of a report after their titles."""
+        summary = record["summary"]
+        if isinstance(summary, str):
+            return summary
+        return "\n\n".join("\n".join((f"{section['section_title']}:", *section["paragraphs"])) for section in summary)
 
     def cluster(self, record: mt.Record) -> str:
         """Return the id of the report or the case; there is one question about each."""
         return str(record["id"])
 
-    def _unit(self, documents: mt.Documents, row: Summarised, number: int, page: mt.Page) -> mt.Unit:
-        """Return a page of one of the row's documents as an image, or as text if pages are chosen by the length of
-        their text.
-        """
-        unit = page_unit(page.path, page.index, number)
-        unit = replace(unit, data={**unit.data, "document": row.docs[number]})
-        return with_text(documents, unit) if self.options.packs_text else unit
 
-    def _removed(self, row: Summarised, documents: mt.Documents) -> dict[int, str]:
-        options, texts = self.options, documents.page_texts(row.docs[0])
-        must_be_found = options.without_summary_page == "reject"
-        return removed_pages(texts, row.sections, options.share, options.first_pages, must_be_found=must_be_found)
+def _ask(kind: str) -> tuple[mt.Part, ...]:
+    return (f"\n\nNow please summarize the {kind}.\nSummary:",)
 
 
-def _sections(row: Summarised) -> list[dict[str, object]]:
-    return [section.model_dump(mode="json") for section in row.sections]
-
-
-def _chosen(row: Summarised, length: str) -> str:
-    """Return the summary of a case that has this length (`short`, `long` or `tiny`); raise `Rejected` without one."""
-    written = {section.section_title: section.paragraphs[0] for section in row.sections}
-    if length not in written:
-        expected, todo = f"a {length} summary", "set options.reference"
-        raise mt.Rejected(mt.Fault("no-such-summary", expected, ", ".join(written), field="summary", todo=todo))
-    return written[length]
+def _page_unit(path: str, index: int, number: int = 0, **data: object) -> mt.Unit:
+    """Return a page as an image, after a line that names its document and has the page's number, from 0; `number` is
+    the place of the document, and `data` is added to the unit's.
+    """
+    unit = page_unit(path, index, "own", (number, index), f" (page {index})")
+    return replace(unit, data={**unit.data, **data})

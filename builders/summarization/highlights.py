@@ -7,12 +7,11 @@ split. Headings are compared as letters alone, because PDFs split small capitals
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import groupby
 
-import mmlongbench.task as mt
-from builders.summarization.rows import Section
+from builders.summarization.readers import Section
+from mmlongbench.task import Fault, Rejected, has_words
 
 HEADINGS = ("Why GAO Did This Study", "What GAO Found", "What GAO Recommends")
 SIZE = 5
@@ -27,21 +26,47 @@ _LINES = 3
 _HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The summary pages of a report, and the pages that repeat its summary."""
+def removed_pages(
+    texts: Sequence[str], sections: Sequence[Section], share: float, first_pages: int, must_be_found: bool
+) -> dict[int, str]:
+    """Return the pages to remove from a report: its summary pages (see `find_highlights`), each with the reason.
 
-    removed: Mapping[int, str]
-    """Why each page, by its number from 0, counts as a summary page."""
-    leaks: Mapping[int, float]
-    """The other pages that repeat too much of the summary: the share of the summary that each repeats, by the page's
-    number from 0."""
+    A page without text among the first ones could be the summary, so it is removed. It does not count as a summary page
+    that was found.
+
+    Raises:
+        Rejected: the report has hardly any text, no page outside the summary, or a later page that repeats too much of
+            the summary; or no summary page is found and `must_be_found`.
+
+    """
+
+    def refused(reason: str, expected: str, found: str, todo: str = "take the document out of the source") -> Rejected:
+        return Rejected(Fault(reason, expected, found, field="doc", todo=todo))
+
+    without = [number for number, text in enumerate(texts) if not has_words(text)]
+    unchecked = dict.fromkeys((number for number in without if number < first_pages), "no text to check")
+    if len(unchecked) == len(texts[:first_pages]) or len(without) * 2 > len(texts):
+        found, todo = f"none on {len(without)} of {len(texts)} pages", "set pages.ocr, or take the report out"
+        raise refused("document-without-text", "text to find the summary in", found, todo)
+    summary_pages, leaks = find_highlights(texts, sections, share, first_pages)
+    if must_be_found and not summary_pages:
+        expected = f"a page with the summary among the first {first_pages}"
+        raise refused("no-summary-page", expected, "none", "set options.without_summary_page to keep")
+    if leaks:
+        page, cover = max(leaks.items(), key=lambda item: (item[1], -item[0]))
+        expected = f"at most {share:.0%} of the summary on a page"
+        raise refused("summary-in-the-body", expected, f"{cover:.0%} on page {page}")
+    removed = {**unchecked, **summary_pages}
+    if len(removed) == len(texts):
+        raise refused("document-without-pages", "pages beside the summary", "none")
+    return dict(sorted(removed.items()))
 
 
 def find_highlights(
     texts: Sequence[str], sections: Sequence[Section], share: float = 0.2, first_pages: int = 6
-) -> Found:
-    """Return the pages that show a report's own summary, and later pages that repeat too much of the summary.
+) -> tuple[dict[int, str], dict[int, float]]:
+    """Return (why each summary page counts as one, the share of the summary that each later page repeats, if it is too
+    much), both by the number of the page, from 0.
 
     Among the first pages, a page is a summary page if it has one of GAO's headings and a little of the summary
     (`_TRACE`), or if it covers more than `share` of the summary, alone or together with pages beside it. Pages that
@@ -55,10 +80,10 @@ def find_highlights(
         first_pages: how many pages at the beginning may be summary pages.
 
     """
-    every = [grams(_text(section)) for section in sections]
-    body = [grams(_text(section)) for section in sections if "recommend" not in section.section_title.casefold()]
-    whole, told = frozenset[str]().union(*every), frozenset[str]().union(*body) or frozenset[str]().union(*every)
     pages = [grams(text) for text in texts]
+    titled = [(section.section_title.casefold(), grams("\n".join(section.paragraphs))) for section in sections]
+    whole = frozenset[str]().union(*(runs for _, runs in titled))
+    told = frozenset[str]().union(*(runs for title, runs in titled if "recommend" not in title)) or whole
     covers, holds = [_share(page, told) for page in pages], [_share(page, whole) for page in pages]
     removed: dict[int, str] = {}
     for number, text in enumerate(texts[:first_pages]):
@@ -66,34 +91,22 @@ def find_highlights(
             removed[number] = f"heading {heading!r}"
         elif covers[number] > share:
             removed[number] = f"{covers[number]:.0%} of the summary"
-    for run in _runs([cover >= _BESIDE for cover in covers[:first_pages]]):
-        together = _share(frozenset[str]().union(*(pages[number] for number in run)), told)
-        for number in run if together > share else ():
+    # first pages beside each other that cover the summary together
+    for is_part, run in groupby(range(len(texts[:first_pages])), key=lambda number: covers[number] >= _BESIDE):
+        numbers = list(run)
+        together = _share(frozenset[str]().union(*(pages[number] for number in numbers)), told)
+        for number in numbers if is_part and together > share else ():
             removed.setdefault(number, f"{covers[number]:.0%} of the summary, {together:.0%} with those beside it")
-    removed |= _beside(removed, holds)
-    leaks = {number: cover for number, cover in enumerate(covers) if cover > share and number not in removed}
-    return Found(dict(sorted(removed.items())), leaks)
-
-
-def _runs(is_in: Sequence[bool]) -> list[list[int]]:
-    """Return the positions of the true values; each list has consecutive positions."""
-    return [[n for n, _ in run] for key, run in groupby(enumerate(is_in), key=lambda pair: pair[1]) if key]
-
-
-def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str]:
-    """Return the pages that continue the summary, each with the reason. They are beside a removed page or beside
-    another page that continues the summary.
-    """
-    found: dict[int, str] = {}
+    # pages that continue a summary page, then pages that continue these
     waiting = sorted(removed)
     while waiting:
         number = waiting.pop(0)
         for beside in (number - 1, number + 1):
-            is_known = beside in removed or beside in found
-            if 0 <= beside < len(holds) and not is_known and holds[beside] >= _BESIDE:
-                found[beside] = f"{holds[beside]:.0%} of the summary, beside page {number}"
+            if 0 <= beside < len(pages) and beside not in removed and holds[beside] >= _BESIDE:
+                removed[beside] = f"{holds[beside]:.0%} of the summary, beside page {number}"
                 waiting.append(beside)
-    return found
+    leaks = {number: cover for number, cover in enumerate(covers) if cover > share and number not in removed}
+    return dict(sorted(removed.items())), leaks
 
 
 def heading_in(text: str) -> str:
@@ -130,46 +143,3 @@ def grams(text: str) -> frozenset[str]:
 
 def _share(page: frozenset[str], summary: frozenset[str]) -> float:
     return len(page & summary) / len(summary) if summary else 0.0
-
-
-def _text(section: Section) -> str:
-    return "\n".join(section.paragraphs)
-
-
-UNCHECKED = "no text to check"
-
-
-def removed_pages(
-    texts: Sequence[str], sections: Sequence[Section], share: float, first_pages: int, *, must_be_found: bool
-) -> dict[int, str]:
-    """Return the pages to remove from a report: its summary pages (see `find_highlights`), each with the reason.
-
-    A page without text among the first ones could be the summary, so it is removed. It does not count as a summary page
-    that was found.
-
-    Raises:
-        Rejected: the report has hardly any text, no page outside the summary, or a later page that repeats too much of
-            the summary; or no summary page is found and `must_be_found`.
-
-    """
-    without = [number for number, text in enumerate(texts) if not mt.has_words(text)]
-    unchecked = dict.fromkeys((number for number in without if number < first_pages), UNCHECKED)
-    if len(unchecked) == len(texts[:first_pages]) or len(without) * 2 > len(texts):
-        found_none, todo = f"none on {len(without)} of {len(texts)} pages", "set pages.ocr, or take the report out"
-        raise _refused("document-without-text", "text to find the summary in", found_none, todo)
-    found = find_highlights(texts, sections, share, first_pages)
-    if must_be_found and not found.removed:
-        expected = f"a page with the summary among the first {first_pages}"
-        raise _refused("no-summary-page", expected, "none", "set options.without_summary_page to keep")
-    if found.leaks:
-        page, cover = max(found.leaks.items(), key=lambda item: (item[1], -item[0]))
-        expected = f"at most {share:.0%} of the summary on a page"
-        raise _refused("summary-in-the-body", expected, f"{cover:.0%} on page {page}")
-    removed = {**unchecked, **found.removed}
-    if len(removed) == len(texts):
-        raise _refused("document-without-pages", "pages beside the summary", "none")
-    return dict(sorted(removed.items()))
-
-
-def _refused(reason: str, expected: str, found: str, todo: str = "take the document out of the source") -> mt.Rejected:
-    return mt.Rejected(mt.Fault(reason, expected, found, field="doc", todo=todo))

@@ -1,7 +1,6 @@
 """Visual RAG: a question about the entity in a picture, over gold passages and hard negatives (paper, section 3)."""
 
 from builders.vrag.builder import VRAG
-from builders.vrag.infoseek import InfoSeek
-from builders.vrag.viquae import ViQuAE
+from builders.vrag.readers import EntityQuestion, InfoSeek, ViQuAE
 
-__all__ = ["VRAG", "InfoSeek", "ViQuAE"]
+__all__ = ["VRAG", "EntityQuestion", "InfoSeek", "ViQuAE"]

@@ -7,35 +7,27 @@ ViQuAE, one passage is gold, at six depths: the first passage of the provenance 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import mmlongbench.task as mt
-from builders.vrag.rows import EntityQuestion
+from builders.vrag.readers import EntityQuestion
 
 _WRITE = "Write your answer in the following format:\nAnswer: [answer]\n\n"
 _USE = "Use the given documents to write a concise and short answer to the question about "
 INSTRUCTION = f"{_USE}the entity shown in the image. {_WRITE}"
+_HEAD = "Document (Title: {}): "
 NAMED_INSTRUCTION = f"{_USE}a named entity. {_WRITE}"
-Gold = Literal["lead", "span"]
 
 
 class VRAGOptions(mt.Options):
     """The options that a manifest may set."""
 
-    gold: Gold = "lead"
+    gold: Literal["lead", "span"] = "lead"
     """Which passages are gold. `lead`: the lead section of the entity's article. `span`: the first passage of
     the provenance spans (`EntityQuestion.spans`) that holds an answer."""
     lead_fallback: Literal["none", "summary"] = "none"
     """What is done if the corpus has no article of the entity. `none`: the question is rejected. `summary`: the summary
     of the knowledge base is used, which is of another year than the corpus."""
-
-
-_PERMUTED = mt.Placements(mt.Permutation, (0, 1, 2))
-_AT_DEPTHS = mt.Placements(mt.Depth, mt.DEPTHS)
-_FILES = mt.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl")
-_PAPER_IMAGES = (1.0,) * 5
-"""The public program that prints Table 3 of the paper counts the one picture of the entity at every length."""
 
 
 class VRAG(mt.Builder[EntityQuestion]):
@@ -64,8 +56,15 @@ class VRAG(mt.Builder[EntityQuestion]):
     @property
     def spec(self) -> mt.TaskSpec:
         """Return the declarations: several gold passages are permuted, a single one is put at depths."""
-        placements = _PERMUTED if self.options.gold == "lead" else _AT_DEPTHS
-        return mt.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements, paper_images=_PAPER_IMAGES)
+        permuted, at_depths = mt.Placements(mt.Permutation, (0, 1, 2)), mt.Placements(mt.Depth, mt.DEPTHS)
+        return mt.TaskSpec(
+            files=mt.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl"),
+            metric="sub_em",
+            category="VRAG",
+            placements=permuted if self.options.gold == "lead" else at_depths,
+            # the public program that prints Table 3 counts the one picture of the entity at every length
+            paper_images=(1.0,) * 5,
+        )
 
     def draft(self, row: EntityQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Return a draft. Gold passages have no place, because a depth or a permutation places them. Hard negatives are
@@ -75,28 +74,29 @@ class VRAG(mt.Builder[EntityQuestion]):
             Rejected: the question cannot be asked; the reject also notes how the question's article was found.
 
         """
-        lead = self._lead(row, sources.corpus) if self.options.gold == "lead" else None
+        corpus = sources.corpus
+        gold, others, noted = self._passages(row, corpus)
+        query = _query(row, gold, others)
         try:
-            return self._draft(row, lead, sources, draws)
+            picture = sources.images[row.image]
+            corpus.check(mt.Facts(query.facts.answers, _names(row), within=row.answer_range))
+            self._check_gold(row, gold, others)
         except mt.Rejected as refused:
-            raise mt.Rejected(refused.fault, lead.noted if lead else ()) from refused
+            raise mt.Rejected(refused.fault, noted) from refused
 
-    def _draft(self, row: EntityQuestion, lead: "_Gold | None", sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the draft of a question; `lead` is its gold if the option `gold` is `lead`, otherwise None."""
-        picture, corpus = sources.images[row.image], sources.corpus
-        corpus.check(mt.Facts(_kept_out(row), _names(row), within=row.answer_range))
-        found = self._span(row, corpus) if lead is None else _checked(lead, row)
+        def negatives() -> Iterator[mt.Unit]:
+            for find, is_random in ((corpus.negatives, False), (corpus.random_negatives, True)):
+                for passage in find(query):
+                    yield _unit(passage, "negative", (draws.rank("place", passage.id),), is_random=is_random)
+
         question = mt.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
-        required = tuple(_unit(passage, "gold", None) for passage in found.gold)
-        take_order = mt.Chain((_Negatives(corpus, _query(row, found), draws),))
-        closing, noted = mt.Closing(), found.noted
         return mt.Draft(
-            required,
-            take_order,
+            required=tuple(_unit(passage, "gold", None) for passage in gold),
+            take_order=mt.Chain((negatives,)),
             id=row.id,
             instruction=(INSTRUCTION,),
             questions=(question,),
-            closing=closing,
+            closing=mt.Closing(),
             noted=noted,
         )
 
@@ -104,13 +104,48 @@ class VRAG(mt.Builder[EntityQuestion]):
         """Return a list of one search, whose text is the question with the entity's name. Passages that are gold or
         have an answer are excluded.
         """
-        is_lead, corpus = self.options.gold == "lead", sources.corpus
-        return [_query(row, self._lead(row, corpus) if is_lead else self._span(row, corpus))]
+        gold, others, _ = self._passages(row, sources.corpus)
+        return [_query(row, gold, others)]
+
+    def _passages(
+        self, row: EntityQuestion, corpus: mt.SearchedCorpus
+    ) -> tuple[Sequence[mt.Passage], Sequence[mt.Passage], tuple[str, ...]]:
+        """Return (gold passages, passages that are neither gold nor usable as negatives, phrases that the lock counts,
+        which say how the article was found). Both are empty if the corpus has no article of the entity.
+        """
+        if self.options.gold == "span":
+            passages = [passage for span in row.spans for passage in corpus.paragraphs(*span)]
+            gold = next(([passage] for passage in passages if _holds_answer(passage, row)), [])
+            return gold, [passage for passage in passages if passage not in gold], ()
+        lead = corpus.lead(row.entity_id, row.entity)
+        if lead.passages or not row.summary or self.options.lead_fallback == "none":
+            return lead.passages, (), lead.noted
+        summary = mt.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0)
+        return [summary], (), ("not joined but by its summary",)
+
+    def _check_gold(self, row: EntityQuestion, gold: Sequence[mt.Passage], others: Sequence[mt.Passage]) -> None:
+        is_lead = self.options.gold == "lead"
+        if not gold and not others and is_lead:
+            expected, field = "the entity's article in the corpus", f"{row.entity_id} {row.entity}".strip()
+            todo = "check that the corpus has its Wikidata id or title"
+            raise mt.Rejected(mt.Fault("no-article", expected, "none", field=field, todo=todo))
+        if not gold and not others:
+            expected = "an article of the provenance in the corpus, with its paragraphs"
+            todo = "add the article to the corpus, or take the row out"
+            raise mt.Rejected(mt.Fault("no-article", expected, "none", field="output.provenance", todo=todo))
+        if not any(_holds_answer(passage, row) for passage in gold):
+            where = "its article's lead section" if is_lead else "a provenance span"
+            todo = "correct the answer or the passage, or take the row out"
+            fault = mt.Fault("gold-without-answer", f"an answer in {where}", "none", field="answer", todo=todo)
+            raise mt.Rejected(fault)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file."""
         row: EntityQuestion = example.question.data["row"]
-        passages = [(unit.role, _released(unit)) for unit in example.units]
+        passages = [
+            (unit.role, {"doc_id": unit.id, "title": unit.data["title"], "text": str(unit.body)})
+            for unit in example.units
+        ]
         picture: mt.Picture = example.question.data["picture"]
         return {
             "id": row.id,
@@ -129,7 +164,8 @@ class VRAG(mt.Builder[EntityQuestion]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line."""
-        return mt.assemble((INSTRUCTION,), _units(record["ctxs"]), "\n\n", _ask(record["image"], record["question"]))
+        question = _ask(record["image"], record["question"])
+        return mt.Prompt.of_units((INSTRUCTION,), _shown(record["ctxs"]), "\n\n", question)
 
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Return the prompt of a released line in another form.
@@ -138,8 +174,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         passages. `oracle`: the prompt has only the gold passages.
         """
         if variant == "with_name":
-            named = (f"\n\nQuestion: {record['original_question']}\nAnswer:",)
-            return mt.assemble((NAMED_INSTRUCTION,), _units(record["ctxs"]), "\n\n", named)
+            question = f"\n\nQuestion: {record['original_question']}\nAnswer:"
+            return mt.Prompt.of_units((NAMED_INSTRUCTION,), _shown(record["ctxs"]), "\n\n", (question,))
         if variant not in ("occluded", "oracle"):
             return super().render_variant(record, variant)
         gold = {passage["doc_id"] for passage in record["positive_ctxs"]}
@@ -148,109 +184,38 @@ class VRAG(mt.Builder[EntityQuestion]):
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return the gold passages, each with its title before it."""
-        return [f"{_head(passage['title'])}{passage['text']}" for passage in record["positive_ctxs"]]
+        return ["".join(parts) for parts in _shown(record["positive_ctxs"])]
 
     def cluster(self, record: mt.Record) -> str:
         """Return the entity in the picture: its id, or the title of its article if the record has no id."""
         gold = record.get("positive_ctxs") or [{}]
         return str(record.get("entity_id") or gold[0].get("title", ""))
 
-    def _lead(self, row: EntityQuestion, corpus: mt.SearchedCorpus) -> "_Gold":
-        """Return the lead section of the entity's article. If there is none, return the summary of the
-        knowledge base if the option `lead_fallback` allows it. Without either, return no passage.
-        """
-        lead = corpus.lead(row.entity_id, row.entity)
-        if lead.passages or not row.summary or self.options.lead_fallback == "none":
-            return _Gold(lead.passages, noted=lead.noted)
-        summary = mt.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0)
-        return _Gold((summary,), noted=("not joined but by its summary",))
-
-    def _span(self, row: EntityQuestion, corpus: mt.SearchedCorpus) -> "_Gold":
-        """Return, as gold, the first passage of the provenance spans that holds an answer; raise `Rejected` if
-        there is none. The other passages of the spans become `others`.
-        """
-        over = [passage for span in row.spans for passage in corpus.paragraphs(*span)]
-        if not over:
-            expected = "an article of the provenance in the corpus, with its paragraphs"
-            raise mt.Rejected(
-                mt.Fault(
-                    "no-article",
-                    expected,
-                    "none",
-                    field="output.provenance",
-                    todo="add the article to the corpus, or take the row out",
-                )
-            )
-        found = next((passage for passage in over if _holds(passage, row)), None)
-        _require_answer(found is not None, "a provenance span")
-        return _Gold(tuple(p for p in (found,) if p), tuple(p for p in over if p != found))
-
-
-def _units(passages: Sequence[Mapping[str, str]]) -> list[mt.Unit]:
-    """Return passages of a record as units."""
-    return [_unit(mt.Passage(str(n), "", p["title"], p["text"], 0), "negative", ()) for n, p in enumerate(passages)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Gold:
-    """The passages that answer a question."""
-
-    gold: tuple[mt.Passage, ...]
-    others: tuple[mt.Passage, ...] = ()
-    """Passages that are neither gold nor usable as negatives."""
-    noted: tuple[str, ...] = ()
-    """Phrases that the lock counts, which say how the article was found."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Negatives:
-    """Passages that are neither gold nor excluded, the hardest first and random ones last, each with a drawn place."""
-
-    corpus: mt.SearchedCorpus
-    query: mt.Query
-    draws: mt.Draws
-
-    def __call__(self) -> Iterator[mt.Unit]:
-        for passage in self.corpus.negatives(self.query):
-            yield self._unit(passage, is_random=False)
-        for passage in self.corpus.random_negatives(self.query):
-            yield self._unit(passage, is_random=True)
-
-    def _unit(self, passage: mt.Passage, *, is_random: bool) -> mt.Unit:
-        return _unit(passage, "negative", (self.draws.rank("place", passage.id),), is_random=is_random)
-
 
 def _unit(passage: mt.Passage, role: mt.Role, place: tuple[int, ...] | None, *, is_random: bool = False) -> mt.Unit:
-    head = _head(passage.title)
-    return mt.Unit(passage.id, passage.text, place, role, head, data={"title": passage.title, "is_random": is_random})
+    data = {"title": passage.title, "is_random": is_random}
+    return mt.Unit(passage.id, passage.text, place, role, _HEAD.format(passage.title), data=data)
 
 
-def _head(title: str) -> str:
-    return f"Document (Title: {title}): "
-
-
-def _released(unit: mt.Unit) -> dict[str, str]:
-    return {"doc_id": unit.id, "title": unit.data["title"], "text": str(unit.body)}
+def _shown(passages: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Return the title and the text of each passage of a record as the prompt shows them."""
+    return [(_HEAD.format(passage["title"]), passage["text"]) for passage in passages]
 
 
 def _ask(image: str, question: str) -> tuple[mt.Part, ...]:
     return ("\n\nQuestion: ", mt.Image(image), f"{question}\nAnswer:")
 
 
-def _query(row: EntityQuestion, found: _Gold) -> mt.Query:
-    """Return the search for hard negatives of a question whose gold passages are known."""
-    names = (*_names(row), *(passage.title for passage in found.gold))
-    excluded = frozenset(passage.id for passage in found.others)
-    facts = mt.Facts(_kept_out(row), names, found.gold, excluded, row.answer_range)
-    return mt.Query(row.id, row.original_question, facts)
+def _query(row: EntityQuestion, gold: Sequence[mt.Passage], others: Sequence[mt.Passage]) -> mt.Query:
+    """Return the search for hard negatives of a question.
 
-
-def _kept_out(row: EntityQuestion) -> tuple[str, ...]:
-    """Return the answers that no negative may hold; empty if the answer is a range of numbers.
-
-    The range itself is `Facts.within`, which keeps out passages with a number of the range in any spelling.
+    If the answer is a range of numbers, `Facts.within` keeps out passages with a number of the range in any spelling,
+    so the spellings of the exact number need not be searched for.
     """
-    return () if row.answer_range else row.answer
+    answers = () if row.answer_range else row.answer
+    names = (*_names(row), *(passage.title for passage in gold))
+    excluded = frozenset(passage.id for passage in others)
+    return mt.Query(row.id, row.original_question, mt.Facts(answers, names, tuple(gold), excluded, row.answer_range))
 
 
 def _names(row: EntityQuestion) -> tuple[str, ...]:
@@ -261,33 +226,8 @@ def _names(row: EntityQuestion) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*given, *(re.sub(r"\s*\(.*\)$|,.*$", "", name) or name for name in given)]))
 
 
-def _holds(passage: mt.Passage, row: EntityQuestion) -> bool:
+def _holds_answer(passage: mt.Passage, row: EntityQuestion) -> bool:
     if row.answer_range:
         low, high = row.answer_range
         return any(low <= number <= high for number in mt.numbers_in(passage.text))
     return any(mt.contains(passage.text, answer) for answer in row.answer)
-
-
-def _checked(lead: _Gold, row: EntityQuestion) -> _Gold:
-    """Return the lead section of an article; raise `Rejected` if there is no such section, or if it does not hold the
-    answer.
-    """
-    if not lead.gold:
-        expected, todo = "the entity's article in the corpus", "check that the corpus has its Wikidata id or title"
-        field = f"{row.entity_id} {row.entity}".strip()
-        raise mt.Rejected(mt.Fault("no-article", expected, "none", field=field, todo=todo))
-    _require_answer(any(_holds(passage, row) for passage in lead.gold), "its article's lead section")
-    return lead
-
-
-def _require_answer(is_held: bool, where: str) -> None:
-    if not is_held:
-        raise mt.Rejected(
-            mt.Fault(
-                "gold-without-answer",
-                f"an answer in {where}",
-                "none",
-                field="answer",
-                todo="correct the answer or the passage, or take the row out",
-            )
-        )

@@ -10,6 +10,7 @@ from mmlongbench.answers import (
     ANSWER_FORMATS,
     NOT_ANSWERABLE,
     AnswerFormat,
+    format_of,
     is_not_answerable,
     literal_list,
     number_format,
@@ -82,7 +83,8 @@ __all__ += ["PageId", "PageImages", "PageQuery", "PageRanking", "Pages", "Passag
 __all__ += ["PictureFile", "Query", "RawRow", "Record", "Row", "RowFault", "SearchedCorpus", "SourcePaths", "Sources"]
 __all__ += ["Suspect", "WebPages", "raw_row"]
 # Answers.
-__all__ += ["ANSWER_FORMATS", "NOT_ANSWERABLE", "AnswerFormat", "is_not_answerable", "literal_list", "number_format"]
+__all__ += ["ANSWER_FORMATS", "NOT_ANSWERABLE", "AnswerFormat", "format_of", "is_not_answerable", "literal_list"]
+__all__ += ["number_format"]
 # Drafts, prompts and packed examples.
 __all__ += ["DEPTHS", "LABEL_WIDTH", "MARKER", "MAX_JOINED_PIXELS", "Chain", "Closing", "Depth", "Draft", "Draws"]
 __all__ += ["Image", "InOrder", "JoinPages", "PackedExample", "Part", "Permutation", "PlacedNeedle", "Prompt"]

@@ -26,7 +26,7 @@ from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.packing.place import Depth
-from mmlongbench.prompt import Image, Needle, Part, Prompt, Shown, Turn, escape_markers
+from mmlongbench.prompt import Image, Needle, Part, Prompt, Shown, Turn, escape_markers, turns_of
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FilePattern
 from mmlongbench.task.metric import Metric, ScoreFunction, metric_of_function
@@ -140,11 +140,12 @@ class Task(Builder[RowT]):
         questions = draft.questions
         if not questions:
             asked = self.question(row) if draft.question is None else draft.question
-            given = (draft.required, draft.take_order.order[:1] if isinstance(draft.take_order, InOrder) else ())
+            given = (draft.required, draft.take_order.order if isinstance(draft.take_order, InOrder) else ())
             units = (unit for part in given if isinstance(part, tuple | list) for unit in part)
             has_turns = any(unit.turns for unit in units if isinstance(unit, Unit))
             before, after = self._around_question(has_turns=has_turns)
             data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
+            data["has_turns"] = has_turns
             if isinstance(asked, Wording):
                 around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
                 question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
@@ -160,6 +161,11 @@ class Task(Builder[RowT]):
             questions=questions,
         )
 
+    def shared(self, id: str, draft: Draft, rows: Sequence[RowT]) -> Draft:
+        """Return a draft as the context `id`, about which several rows are asked (`SharedContextBuilder`)."""
+        questions = tuple(question for row in rows for question in self.completed(draft, row).questions)
+        return replace(self.completed(draft, rows[0]), id=id, questions=questions)
+
     def record(self, example: PackedExample) -> Record:
         """Return the public record: the id, the question, the answer, the fields of the row and of the draft, and
         `units`: what the prompt shows, in its order.
@@ -174,7 +180,7 @@ class Task(Builder[RowT]):
             **example.row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
             **asked.data["fields"],
             **({"instruction": _written(given)} if given else {}),
-            "units": [_written_unit(unit) for unit in example.units],
+            "units": [_written_unit(unit, has_turns=asked.data["has_turns"]) for unit in example.units],
         }
 
     def prompt(self, record: Record) -> Prompt:
@@ -194,13 +200,18 @@ class Task(Builder[RowT]):
         return before, after
 
     def needles(self, record: Record) -> Sequence[Needle] | None:
-        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements."""
+        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements. A
+        unit of turns stands for itself by the longest text of its turns, since replies are often alike.
+        """
         if not self.placements:
             return None
-        gold = [_read_unit(unit) for unit in record["units"] if unit["role"] in ("gold", "needle")]
-        alone = [Prompt.of_units([], [shown], "", []).parts for shown in gold]
-        sentences = (text for unit in record["units"] for text in unit.get("sentences", ()))
-        return [*(unit if len(unit) > 1 else unit[0] for unit in alone), *sentences]
+        alone: list[Needle] = []
+        for unit in record["units"]:
+            if unit["role"] in ("gold", "needle"):
+                parts = _read(part for turn in unit.get("turns", [unit]) for part in turn["shown"])
+                texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
+                alone.append(max(texts, key=len) if texts else tuple(parts) if len(parts) > 1 else parts[0])
+        return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
 
     def labels(self, record: Record) -> Sequence[str]:
         """Return the labels of the units, as far as the record has them."""
@@ -290,11 +301,11 @@ def _written(parts: Iterable[Part]) -> list[object]:
     return [{"image": part.path} if isinstance(part, Image) else part for part in Prompt.of(parts).parts]
 
 
-def _written_unit(unit: Unit) -> dict[str, object]:
+def _written_unit(unit: Unit, *, has_turns: bool) -> dict[str, object]:
     """Return a unit as JSON, as far as it says something."""
     written: dict[str, object] = {"role": unit.role}
-    if unit.turns:
-        written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in unit.turns]
+    if has_turns:
+        written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in turns_of(unit.shown)]
     else:
         written["shown"] = _written(unit.parts)
     if unit.label:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pymupdf
 import pytest
-from hub_forms import json_lines_of, loaded_case, write_structure, write_table
+from hub_forms import json_lines_of
 from ocr_programs import programs_of
 from one_dataset import OneDataset, built, ran, write_lines
 from samples import Sources
@@ -101,25 +101,6 @@ def test_a_public_loader_makes_the_same_prompt(families: Path, name: str) -> Non
         said = example.prompt.rendered()
         assert said.endswith("\n\n".join(shown) + f"\n\nNow please summarize the {kind}.\nSummary:")
         assert said.count("<image>") == len(shown)
-
-
-def test_the_sections_of_the_hub_give_the_examples_of_the_archive_and_one_report_has_one_id(
-    reports: Sources, tmp_path: Path
-) -> None:
-    only(reports, "gao-18-107", "gao-19-8")
-    folder = write_structure(reports["reports"], tmp_path / "hub")
-    raw = json.loads((reports["reports"] / "gao/gao-18-107.json").read_text())
-    (reports["reports"] / "gao/z.json").write_text(json.dumps({**raw, "id": "gov_report_gao-18-107"}))
-    archive = built(tmp_path / "archive", dataset("govreport", reports, lengths=["8K"]))
-    hub = built(tmp_path / "out", dataset("govreport", {**reports, "reports": folder}, lengths=["8K"]))
-    assert (archive.questions["kept"], hub.questions["kept"]) == (2, 2)
-    assert hub.questions["rejected"] == {"crs-report": 1}
-    assert archive.questions["rejected"] == {"crs-report": 1, "duplicate-id": 1}
-    expected, found = ({record["id"]: record for record in made.records()} for made in (archive, hub))
-    assert found.keys() == expected.keys()
-    for id, record in found.items():
-        assert {**record, "source_id": "", "url": ""} == {**expected[id], "source_id": "", "url": ""}
-        assert (record["source_id"], record["url"]) == (f"GAO_{expected[id]['source_id']}", "")
 
 
 BODY = "The agency has looked at every ledger of the harbour. " * 12
@@ -251,23 +232,6 @@ def test_the_same_examples_are_at_every_length_and_too_long_ones_in_none(
     release = built(tmp_path / "out", dataset("multi_lexsum", sample("multi_lexsum"), **more))
     assert (release.questions["kept"], release.questions["rejected"]) == (2, {"full-prompt-out-of-span": 1})
     assert all(cell["examples"] == 2 for cell in release.lock["cells"].values())
-
-
-@pytest.mark.parametrize("form", ["lines", "file", "folder"])
-def test_the_loaded_form_of_the_hub_gives_the_examples_of_the_release(
-    form: str, sample: Callable[[str], Sources], families: Path, tmp_path: Path
-) -> None:
-    drawn = sample("multi_lexsum")
-    rows = [loaded_case(row) for row in json_lines_of(drawn["cases"])]
-    if form == "lines":
-        cases = write_lines(tmp_path / "test.jsonl", rows)
-    elif form == "file":
-        cases = write_table(rows, tmp_path / "test.parquet")
-    else:
-        cases = write_table(rows, tmp_path / "cases/v20230518/test-00000-of-00001.parquet").parents[1]
-    release = built(tmp_path / "out", dataset("multi_lexsum", {**drawn, "cases": cases}), "--limit", 2)
-    expected = [dict(example.record) for example in mm.open_release(families).examples("lexsum", "8K")]
-    assert release.records() == expected != []
 
 
 def test_documents_that_cannot_be_used_or_told_apart_reject_their_case_whole(cases: Sources, tmp_path: Path) -> None:

@@ -2,19 +2,21 @@
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pymupdf
 import pytest
-from hub_forms import loaded_case, structure_row, write_structure, write_table
+from hub_forms import json_lines_of, loaded_case, structure_row, write_structure, write_table
 from one_dataset import write_lines
+from samples import Sources
 
 import mmlongbench.task as mt
 from builders.summarization import GovReport, MultiLexSum
 from builders.summarization.highlights import find_highlights, grams, heading_in, removed_pages
-from builders.summarization.rows import Section, Summarised
+from builders.summarization.readers import Section, Summarised
 from mmlongbench.building.stages.rows import read_rows
 from tests.drawing.summarization.reports import (
     SUBJECTS,
@@ -46,24 +48,24 @@ def drawn(name: str) -> tuple[Layout, tuple[str, ...], tuple[Section, ...]]:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_summary_pages_of_every_layout_are_found_and_no_other(name: str) -> None:
     layout, texts, summary = drawn(name)
-    found = find_highlights(texts, summary)
-    assert tuple(found.removed) == layout.pages
+    removed, leaks = find_highlights(texts, summary)
+    assert tuple(removed) == layout.pages
     has_headings = layout.look.manner != "none"
     sign = HEADING if has_headings else OVERLAP
-    assert all(sign.fullmatch(why) for why in found.removed.values())
+    assert all(sign.fullmatch(why) for why in removed.values())
     if layout.pages:
-        assert not found.leaks
+        assert not leaks
     if has_headings:  # found where the reference has other words
         reference = reworded(summary)
         told = frozenset[str]().union(*(grams("\n".join(part.paragraphs)) for part in reference[:2]))
         assert max(len(grams(text) & told) / len(told) for text in texts) < 0.1
-        again = find_highlights(texts, reference)
+        again, _ = find_highlights(texts, reference)
     else:  # found where words are broken over lines
         broken = [broken_over_lines(text) for text in texts]
         assert all(text.count("-\n") > 10 for number, text in enumerate(broken) if number in layout.pages)
-        again = find_highlights(broken, summary)
-    assert tuple(again.removed) == layout.pages
-    assert all(sign.fullmatch(why) for why in again.removed.values())
+        again, _ = find_highlights(broken, summary)
+    assert tuple(again) == layout.pages
+    assert all(sign.fullmatch(why) for why in again.values())
 
 
 FILLER = "The office keeps a ledger of every boat that passes the light at the end of the mole."
@@ -82,28 +84,29 @@ def in_parts(size: int) -> list[str]:
 def test_a_summary_that_is_spread_over_the_first_pages_is_found_whole(heading: str, parts: int, first: int) -> None:
     told = in_parts(-(-len(WORDS) // parts))
     assert len(told) == parts
-    found = find_highlights([*[FILLER] * first, f"{heading}{told[0]}", *told[1:], *[FILLER] * 8], SUMMARY)
-    assert list(found.removed) == list(range(first, first + parts))
-    assert not found.leaks
+    pages = [*[FILLER] * first, f"{heading}{told[0]}", *told[1:], *[FILLER] * 8]
+    removed, leaks = find_highlights(pages, SUMMARY)
+    assert list(removed) == list(range(first, first + parts))
+    assert not leaks
 
 
 def test_what_repeats_a_summary_is_no_summary_page_where_it_stands_apart() -> None:
     told = in_parts(40)
     assert len(told) > 4
     spread = [FILLER, f"What GAO Found\n{told[0]}", *told[1:], *[FILLER] * 8]  # followed to its end
-    assert list(find_highlights(spread, SUMMARY, first_pages=2).removed) == list(range(1, len(told) + 1))
+    assert list(find_highlights(spread, SUMMARY, first_pages=2)[0]) == list(range(1, len(told) + 1))
     words = " ".join(text for section in SUMMARY[:2] for text in section.paragraphs).split()
     start, end = " ".join(words[: len(words) // 8]), " ".join(words[-(len(words) // 8) :])
-    assert not find_highlights([FILLER, start, FILLER, end, *[FILLER] * 8], SUMMARY).removed
+    assert not find_highlights([FILLER, start, FILLER, end, *[FILLER] * 8], SUMMARY)[0]
     near = [FILLER, start, end, *[FILLER] * 9]
-    assert list(find_highlights(near, SUMMARY).removed) == [1, 2]
-    assert not find_highlights([*[FILLER] * 8, *near], SUMMARY).removed, "beyond the first pages"
+    assert list(find_highlights(near, SUMMARY)[0]) == [1, 2]
+    assert not find_highlights([*[FILLER] * 8, *near], SUMMARY)[0], "beyond the first pages"
     contents = "Contents\nWhat GAO Found ......... 1\nWhy GAO Did This Study\n3\nAppendix I ........ 20"
-    assert not find_highlights([contents], SUMMARY).removed
+    assert not find_highlights([contents], SUMMARY)[0]
     recommended = "\n".join(SUMMARY[2].paragraphs)
     pages = [FILLER, f"What GAO Found\n{TOLD}", *[FILLER] * 8, TOLD, f"Recommendations\n{recommended}"]
-    found = find_highlights(pages, SUMMARY)
-    assert (list(found.removed), found.leaks) == ([1], {10: 1})  # recommendations may be repeated
+    removed, leaks = find_highlights(pages, SUMMARY)
+    assert (list(removed), leaks) == ([1], {10: 1})  # recommendations may be repeated
 
 
 @pytest.mark.parametrize(
@@ -280,6 +283,28 @@ def test_a_row_of_the_hub_is_read_in_each_of_its_forms(form: str, tmp_path: Path
     (found,) = read(write)
     assert (found.id, found.source_id, found.docs) == ("gov_report_gao-99-001", "GAO_GAO-99-001", ("gao-99-001",))
     assert [part.model_dump(mode="json") for part in found.sections] == [FOUND]
+
+
+def as_read(rows: list[Any]) -> dict[str, object]:
+    """What rows say, without where they stand, and the reasons of faults; by id."""
+    place = {"file", "place", "source_id", "url"}
+    return {row.id: row.model_dump(exclude=place) if isinstance(row, mt.Row) else row.fault.reason for row in rows}
+
+
+def test_the_hub_gives_the_reports_and_cases_of_the_archives(sample: Callable[[str], Sources], tmp_path: Path) -> None:
+    reports, given = sample("govreport"), sample("multi_lexsum")["cases"]
+    hub = write_structure(reports["reports"], tmp_path / "hub")
+    expected = as_read(read(reports["reports"], reports["documents"]))
+    found = as_read(read(hub, reports["documents"]))
+    assert [reason for reason in found.values() if isinstance(reason, str)] == ["crs-report"]
+    assert found == expected
+    loaded = [loaded_case(row) for row in json_lines_of(given)]
+    for form in (
+        write_lines(tmp_path / "test.jsonl", loaded),
+        write_table(loaded, tmp_path / "test.parquet"),
+        write_table(loaded, tmp_path / "cases/v20230518/test-00000-of-00001.parquet").parents[1],
+    ):
+        assert as_read(cases(form)) == as_read(cases(given)) != {}
 
 
 def test_broken_sections_of_the_hub_are_named_and_files_without_sections_are_left_out(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from PIL import Image
 from samples import Sources
 
 import mmlongbench.task as mt
-from builders.vrag import InfoSeek, ViQuAE
-from builders.vrag.rows import EntityQuestion
+from builders.vrag import EntityQuestion, InfoSeek, ViQuAE
 from mmlongbench.building.stages.rows import read_rows
 
 ASKED = {

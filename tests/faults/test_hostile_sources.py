@@ -21,7 +21,7 @@ from PIL import Image
 import mmlongbench.task as mt
 from builders.mm_niah.own_pages import _PICTURE
 from builders.visual_haystacks.readers import asked_objects
-from builders.vrag.viquae import named_apart
+from builders.vrag.readers import named_apart
 from mmlongbench.answers import literal_list
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus.sources import find_source

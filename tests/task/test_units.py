@@ -194,3 +194,14 @@ def test_a_variant_that_no_task_offers_is_refused(cards: Path) -> None:
     release = built(write_manifest(cards, "Reasoned", CARDS, ("1K",)))
     ran = command("show", release, "--variant", "reasonde", "--task", cards / "units.py")
     assert (ran.code, "no builder of this release offers it; offered: reasoned" in ran.err) == (2, True)
+
+
+def test_questions_share_a_context_in_one_file(tmp_path: Path) -> None:
+    """The context is the same for all, and a book that it does not show is no question at that length."""
+    books = [{"id": f"b{n}", "title": f"The book of {n} tales", "shelf": f"S{n}x"} for n in range(60)]
+    write_rows(tmp_path / "books.jsonl", books)
+    release = built(write_manifest(tmp_path, "Catalogue", {"rows": "books.jsonl"}))
+    assert command("audit", release, "--task", tmp_path / "units.py", "-q") == Ran(0, "", "")
+    known = [read_rows(release / f"mmlb_data/tasks/catalogue_K{k}.jsonl") for k in (1, 2)]
+    assert 0 < len(known[0]) < len(known[1]) <= 60
+    assert all(len({json.dumps(record["units"]) for record in records}) == 1 for records in known)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from once import once
 from samples import Sources
 
-from builders.vrag.infoseek import InfoSeek
-from builders.vrag.rows import EntityQuestion
+from builders.vrag import EntityQuestion, InfoSeek
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus.build import make_corpus
 from mmlongbench.corpus.corpus import Corpus, Passage

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from builders.summarization.rows import Section
+from builders.summarization.readers import Section
 from mmlongbench.task import Draws
 from tests.drawing.docvqa.prose import write_paragraphs
 from tests.drawing.summarization.letters import MARGIN, WIDTH, Block, Look, Manner, Sheet

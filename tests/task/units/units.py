@@ -1,6 +1,6 @@
 """Small tasks, each for one thing that units may be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import mmlongbench.task as mt
@@ -124,6 +124,44 @@ class Reasoned(Postcards):
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Ask for reasons."""
         return self.prompt({**record, "question": f"{record['question']} Think step by step."})
+
+
+class Book(mt.Row):
+    """A book and its shelf."""
+
+    title: str
+    shelf: str
+
+
+class Catalogue(mt.Task[Book], mt.SharedContextBuilder[Book]):
+    """All questions share one context. The places of its lines are drawn apart from the order of taking."""
+
+    metric = "sub_em"
+    instruction = "This is a catalogue.\n\n"
+    separator = "\n"
+
+    def question(self, row: Book) -> str:
+        """Ask for the shelf of a book."""
+        return f"On which shelf is {row.title}?"
+
+    def answer(self, example: mt.PackedExample) -> str:
+        """Return the shelf, if the context has the book."""
+        if example.row.id not in [unit.id for unit in example.units]:
+            raise mt.Rejected("the catalogue ends before this book")
+        return str(example.row.shelf)
+
+    def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.Draft]:
+        """Return the catalogue, about which all rows are asked."""
+        draws = sources.draws
+        lines = [
+            mt.Unit(book.id, f"{book.title}: shelf {book.shelf}", (draws.rank("place", book.id),))
+            for book in draws.order("taken", self.rows(sources), _id)
+        ]
+        return [self.shared("catalogue", mt.Draft((), mt.InOrder(lines)), rows)]
+
+    def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Return the catalogue with the question of one row."""
+        return self.contexts([row], sources)[0]
 
 
 def _id(row: mt.Row) -> str:
