@@ -205,3 +205,29 @@ def test_questions_share_a_context_in_one_file(tmp_path: Path) -> None:
     known = [read_rows(release / f"mmlb_data/tasks/catalogue_K{k}.jsonl") for k in (1, 2)]
     assert 0 < len(known[0]) < len(known[1]) <= 60
     assert all(len({json.dumps(record["units"]) for record in records}) == 1 for records in known)
+
+
+@pytest.mark.parametrize(("task", "is_sound"), [("Reasoned", True), ("Moody", False)])
+def test_check_looks_at_variants_too(cards: Path, task: str, *, is_sound: bool) -> None:
+    ran = command("check", write_manifest(cards, task, CARDS, ("1K",)), "--limit", 1, "-q")
+    assert ("in other surroundings, the prompt is another one" in ran.out) is not is_sound
+
+
+def test_paired_datasets_have_the_same_contexts(steps: Path) -> None:
+    """With `drawn_as`, the second dataset draws what the first one draws."""
+    path = write_manifest(steps, "Paired", {"rows": "notes.jsonl"}, ("1K",))
+    (one,) = json.loads(path.read_text("utf-8"))["datasets"]
+    two = {**one, "name": "pair", "drawn_as": one["name"], "options": {"says": "differ"}}
+    path.write_text(json.dumps({"datasets": [one, two]}), "utf-8")
+    release = built(path)
+    shown = [
+        [
+            [unit["shown"] for unit in record["units"]]
+            for record in read_rows(release / f"mmlb_data/tasks/{name}_K1_perm1.jsonl")
+        ]
+        for name in ("paired", "pair")
+    ]
+    for ours, theirs in zip(*shown, strict=True):
+        differing = [(one, other) for one, other in zip(ours, theirs, strict=True) if one != other]
+        assert len(differing) == 1
+        assert "later" in differing[0][0][0]

@@ -126,6 +126,46 @@ class Reasoned(Postcards):
         return self.prompt({**record, "question": f"{record['question']} Think step by step."})
 
 
+class Moody(Reasoned):
+    """The postcards, with a form of the prompt that another process does not give."""
+
+    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
+        """Ask for reasons."""
+        return self.prompt({**record, "question": f"{record['question']} {hash(variant)}"})
+
+
+class Pair(mt.Options):
+    """What the notes of a dataset are about."""
+
+    says: str = "agree"
+    """Whether a later note says the same (`agree`) or another thing (`differ`)."""
+
+
+class Paired(mt.Task[Step]):
+    """Two datasets of the same contexts that differ in one unit."""
+
+    metric = "sub_em"
+    placements = mt.Placements(mt.Permutation, (0,), in_order=True)
+    options_type = Pair
+    options: Pair
+
+    def selects(self, sources: mt.Sources) -> Callable[[Step], bool]:
+        """Ask about recipes."""
+        return lambda row: bool(row.recipe)
+
+    def question(self, row: Step) -> str:
+        """Ask for the first step."""
+        return f"What was the first step of {row.recipe} at first?"
+
+    def draft(self, row: Step, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Put a first note and a later one among other lines."""
+        later = row.steps[0] if self.options.says == "agree" else row.steps[1]
+        notes = [mt.Unit("note", f"{row.recipe}: {row.steps[0]}"), mt.Unit("later", f"{row.recipe}, later: {later}")]
+        lines = [other for other in self.rows(sources) if other.line]
+        hay = [mt.Unit(other.id, other.line) for other in draws.order("lines", lines, _id)]
+        return mt.Draft(tuple(notes), mt.InOrder(hay), answer=row.steps[0])
+
+
 class Book(mt.Row):
     """A book and its shelf."""
 
