@@ -56,6 +56,18 @@ def number_format(text: str, currencies: str = "$£") -> Literal["Integer", "Flo
     return "Float" if number and (number["currency"] or "") in currencies else "String"
 
 
+def format_of(value: object) -> AnswerFormat:
+    """Return the format of an answer whose source declares none; the value is a text or any other value of JSON.
+
+    >>> [format_of(each) for each in ("1,066", "12.5%", "Tern Rock", "2019-04-01", "['a', 'b']", "Not answerable", 3)]
+    ['Integer', 'Float', 'String', 'String', 'List', 'None', 'Integer']
+    """
+    text = str(value).strip()
+    if isinstance(value, list | tuple) or literal_list(text) is not None:
+        return "List"
+    return "None" if is_not_answerable(text) else number_format(text)
+
+
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 MAX_LIST = 100_000

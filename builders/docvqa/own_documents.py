@@ -26,7 +26,6 @@ from builders.docvqa.rows import (
     DocumentQuestion,
     DocVQAOptions,
     clean,
-    format_of,
     missing_pages,
     strings_of,
 )
@@ -165,7 +164,7 @@ class OwnDocuments(mt.Reader[DocumentQuestion]):
             doc[:-4] if doc.lower().endswith(".pdf") else doc,
             question,
             answer,
-            declared or format_of(answer),
+            declared or mt.format_of(answer),
             pages,
             pages_field="pages",
             doc_type=str(fields.get("doc_type") or ""),

@@ -323,18 +323,6 @@ def normalise(value: object, declared: str) -> tuple[mt.AnswerFormat, tuple[str,
     return form, values, () if form == kind else (f"{kind.lower()}-to-{form.lower()}",)
 
 
-def format_of(value: object) -> str:
-    """Return the format of an answer whose source declares no format.
-
-    >>> [format_of(each) for each in ("1,066", "12.5%", "Tern Rock", "2019-04-01", "['a', 'b']", "Not answerable", 3)]
-    ['Integer', 'Float', 'String', 'String', 'List', 'None', 'Integer']
-    """
-    text = str(value).strip()
-    if isinstance(value, list) or mt.literal_list(text) is not None:
-        return "List"
-    return "None" if mt.is_not_answerable(text) else mt.number_format(text)
-
-
 # --- documents of page images -----------------------------------------------------------------------------------------
 
 _LIST = "documents.jsonl"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import mmlongbench.task as mt
 from builders.common import PARQUET, split_files
-from builders.docvqa.rows import DocumentQuestion, clean, format_of, read_list, strings_of, write_list
+from builders.docvqa.rows import DocumentQuestion, clean, read_list, strings_of, write_list
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -74,7 +74,7 @@ class SlideVQA(mt.Reader[DocumentQuestion]):
         fields = raw.fields
         deck, question = strings_of(fields, "deck_name", "question")
         answer, pages, kind = (fields.get(name) for name in ("answer", "evidence_pages", "reasoning_type"))
-        return clean(raw.id, deck, question, answer, format_of(answer), pages, question_type=str(kind or ""))
+        return clean(raw.id, deck, question, answer, mt.format_of(answer), pages, question_type=str(kind or ""))
 
     def extract(self, sources: mt.SourcePaths, folder: Path) -> None:
         """Write the slides in Parquet files as files, each deck once, unless the manifest gives the decks."""

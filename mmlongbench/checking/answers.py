@@ -125,6 +125,37 @@ def _reached(hits: int, of: int, chance: float) -> float:
     return sum(math.comb(of, n) * chance**n * (1 - chance) ** (of - n) for n in range(hits, of + 1))
 
 
+def evidence_is_shown(world: World) -> Iterator[Outcome]:
+    """Yield every example whose evidence names pages that its context does not show, or whose needles do not have the
+    answer that stands in a gold unit.
+    """
+    builder, name, has_evidence = world.dataset.builder, world.dataset.spec.builder, False
+    for each in _answered(world):
+        record, example, gold = world.record(each.example), each.example, each.example.units
+        with calling("builder", name, "evidence() or needles()", world.row(example)):
+            evidence, needles = builder.evidence(record), builder.needles(record)
+        said = ""
+        if evidence is not None and evidence.pages and not set(evidence.pages) & set(evidence.shown):
+            said = f"page {evidence.pages[0]} of {evidence.document!r} holds the answer, and is not among those shown"
+        for page in evidence.shown if evidence else ():
+            image, text = evidence.images.get(page), evidence.texts.get(page, "")
+            if image not in example.prompt.images and not (text and text in example.prompt.text):
+                said = (
+                    said or f"the prompt does not show page {page} of {evidence.document!r}, said to be shown"
+                )
+        if said:
+            yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
+        given = " ".join(needle for needle in needles or () if isinstance(needle, str))
+        text = " ".join(unit.text for unit in gold if unit.role in ("gold", "needle"))
+        for answer in each.answers if given else ():
+            if contains(text, answer) and not contains(given, answer):
+                said = f"the answer {answer[:60]!r} stands in a needle, and not in what it returns; return whole texts"
+                yield Failure(said, "needles()", example.id, world.longest)
+        has_evidence |= evidence is not None or bool(given)
+    if not has_evidence:
+        yield Skipped("records name neither evidence nor needles that are texts")
+
+
 # ---- What the metric gives
 
 _Asked: TypeAlias = tuple[PackedExample, Record, ScoringInput, str]

@@ -165,30 +165,6 @@ def texts_are_there_once(world: World) -> Iterator[Outcome]:
                 yield Failure(f"{said}; leave one out", "draft()", examples[0].id, world.longest)
 
 
-def evidence_is_shown(world: World) -> Iterator[Outcome]:
-    """Yield every example whose evidence names pages that its context does not show."""
-    has_evidence = False
-    for length in world.lengths:
-        for example in world.examples(length):
-            record = world.record(example)
-            with calling("builder", world.dataset.spec.builder, "evidence()", world.row(example)):
-                evidence = world.dataset.builder.evidence(record)
-            if evidence is None:
-                continue
-            has_evidence = True
-            said, document = "", evidence.document
-            if evidence.pages and not set(evidence.pages) & set(evidence.shown):
-                said = f"page {evidence.pages[0]} of {document!r} holds the answer, and none of {evidence.shown} is it"
-            for page in evidence.shown:
-                image, text = evidence.images.get(page), evidence.texts.get(page, "")
-                if image not in example.prompt.images and not (text and text in example.prompt.text):
-                    said = said or f"page {page} of {document!r} is said to be shown, and the prompt does not show it"
-            if said:
-                yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, length)
-    if not has_evidence:
-        yield Skipped("records name no evidence")
-
-
 def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
     """Yield a word before units that all gold units have and no other, or the other way round, in all contexts."""
     golds, others = list[set[str]](), list[set[str]]()
@@ -218,6 +194,35 @@ def _before(unit: Unit) -> set[str]:
     """Return the words before the text of a unit: those of its head, and a word for its role at its beginning."""
     found = {*unit.head.split(), *words(unit.head).split()} or {"nothing"}
     return found | (_ROLE_WORDS & {*words(" ".join(unit.text.split()[:2])).split()})
+
+
+def padding_is_of_other_things(world: World) -> Iterator[Outcome]:
+    """Yield contexts whose needles are all from one folder, or of one group, while padding is from there, too."""
+    held = dict[str, tuple[str, str]]()  # by the folder: the row, and the unit of padding
+    folders = set[str]()
+    for _, examples in world.packed(world.longest):
+        own = [unit for unit in examples[0].units if unit.role in GOLD]
+        things = {_thing(world, unit) for unit in own}
+        if len(own) < 2 or len(things) != 1:
+            continue
+        thing = things.pop()
+        folders.add(thing)
+        rest = (unit for unit in examples[0].units if unit.role == "padding" and _thing(world, unit) == thing)
+        if thing and (found := next(rest, None)):
+            held.setdefault(thing, (examples[0].id, found.label or found.id))
+    if len(folders) < _CONTEXTS:
+        yield Skipped("no needles of a question are from one folder, or of one group")
+    elif len(held) * 2 > len(folders):
+        thing, (row, unit) = next(iter(held.items()))
+        said = f"all needles are from {thing!r}, and so is padding such as {unit!r}; does the question mean it, too?"
+        yield Failure(f"{said} Leave it out, or give it the role own or negative", "draft()", row, world.longest)
+
+
+def _thing(world: World, unit: Unit) -> str:
+    """Return the group of a unit, or the folder of its image in the source; empty if it has none."""
+    images = world.dataset.sources.images if world.dataset.sources.has_images else None
+    path = next(iter(unit.images), "")
+    return unit.group or ((images and images.origin(path)) or path).rpartition("/")[0]
 
 
 def what_is_said_follows_the_context(world: World) -> Iterator[Outcome]:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from mmlongbench.checking.answers import (
     answers_score_full,
+    evidence_is_shown,
     no_negative_holds_an_answer,
     nothing_gives_the_answer_away,
     wrong_answers_do_not_score_full,
@@ -20,9 +21,9 @@ from mmlongbench.checking.answers import (
 from mmlongbench.checking.drafts import (
     contexts_are_full,
     every_row_is_drafted,
-    evidence_is_shown,
     examples_are_packed,
     nothing_before_a_unit_tells_gold,
+    padding_is_of_other_things,
     texts_are_there_once,
     what_is_said_follows_the_context,
 )
@@ -38,7 +39,6 @@ from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
 from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.lock_checks import rejects_of
 from mmlongbench.release.verify import undecodable
 
 _SLOT = re.compile(r"\{[A-Za-z_][^{}\n]{0,60}\}|\{\}")
@@ -77,7 +77,7 @@ def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
             required = {unit.id for unit in draft.required} if draft else set[str]()
             for example in examples:
                 yield from _shown_wrongly(example, required)
-            if not (row and draft and length == world.lengths[-1]):
+            if not (row and draft and length == world.lengths[-1]) or world.dataset.builder.spec.repeats_pictures:
                 continue
             images = {unit.body: unit.id for unit in draft.required if isinstance(unit.body, Image)}
             for unit in world.units(draft, length, row):
@@ -170,46 +170,25 @@ def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
             yield Failure(f"{where} shows a picture twice", "contexts()", example.id)
         elif example.question.group is not None and example.question.group not in groups:
             yield Failure(f"{where} does not show {example.question.group!r}", "contexts()", example.id)
-
-
-def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
-    """Yield every file without a question that another file has and no reject names, or with an unknown question."""
-    if len(world.built) < 2:
-        yield Skipped(_ONE_LENGTH)
-        return
-    rejected = frozenset(rejects_of(world.release))
-    order = [row.id for row in world.rows]
-    files = {
-        length: list(dict.fromkeys(str(record["id"]) for record in records)) for length, records in world.released()
-    }
-    for length, ids in sorted(files.items()):
-        expected = [id for id in order if (world.name, id, length) not in rejected]
-        if world.is_shared:  # a longer context shows more classes, and is asked about them
-            expected = [id for id in expected if id in set(ids)]
-        if ids != expected:
-            other = next(iter(sorted(set(expected) ^ set(ids))), "")
-            said = f"question {other!r} is in one of them only" if other else "their order differs"
-            yield Failure(f"the file of {format_length(length)} has other questions than were chosen: {said}")
-    if world.is_shared:
-        for (short, shorter), (long, longer) in pairwise(sorted(files.items())):
-            if gone := sorted(set(shorter) - set(longer)):
-                lengths = f"the file of {format_length(short)}, and not in that of {format_length(long)}"
-                yield Failure(f"question {gone[0]!r} is in {lengths}", "contexts()", gone[0])
+    asked = [(length, {example.id for example in world.examples(length)}) for length in world.lengths]
+    for (short, shorter), (long, longer) in pairwise(asked):
+        if gone := sorted(shorter - longer):
+            said = f"a context of {format_length(short)} is asked {gone[0]!r}, and none of {format_length(long)} is"
+            yield Failure(said, "contexts()", gone[0], long)
 
 
 def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
     """Yield every question whose cluster differs between lengths or placements."""
     known, failed = dict[str, tuple[str, int]](), set[str]()
-    for length, records in sorted(world.released(), key=lambda file: file[0]):
-        for record in records:
-            id = str(record["id"])
-            with calling("builder", world.dataset.spec.builder, "cluster()", about=f"row {id!r}"):
-                cluster = world.dataset.builder.cluster(record)
-            first, at = known.setdefault(id, (cluster, length))
-            if cluster != first and id not in failed:
-                failed.add(id)
-                where = f"{first!r} at {format_length(at)} and {cluster!r} at {format_length(length)}"
-                yield Failure(f"expected one cluster of a question, found {where}", "cluster()", id)
+    for length, example in world.every_example():
+        record = world.record(example)
+        with calling("builder", world.dataset.spec.builder, "cluster()", world.row(example)):
+            cluster = world.dataset.builder.cluster(record)
+        first, at = known.setdefault(example.id, (cluster, length))
+        if cluster != first and example.id not in failed:
+            failed.add(example.id)
+            where = f"{first!r} at {format_length(at)} and {cluster!r} at {format_length(length)}"
+            yield Failure(f"expected one cluster of a question, found {where}", "cluster()", example.id, length)
 
 
 def images_are_as_planned(world: World) -> Iterator[Outcome]:
@@ -291,13 +270,13 @@ RULES: Mapping[str, Find] = {
     "needles stand at their depths": needles_stand_at_their_depths,
     "no unit is there twice under two ids": texts_are_there_once,
     "nothing before a unit tells gold": nothing_before_a_unit_tells_gold,
+    "padding is of other things than needles": padding_is_of_other_things,
     "no negative holds an answer": no_negative_holds_an_answer,
     "nothing gives the answer away": nothing_gives_the_answer_away,
     "evidence is in the context": evidence_is_shown,
     "answers and wordings follow the context": what_is_said_follows_the_context,
     "shorter contexts are nested in longer ones": contexts_are_nested,
     "each round shows every label once": shared_contexts_are_rounds,
-    "every file has the same questions": files_have_the_same_questions,
     "a question has the same cluster everywhere": questions_have_one_cluster,
     "answers score full, empty outputs do not": answers_score_full,
     "wrong answers do not score full": wrong_answers_do_not_score_full,

@@ -18,7 +18,6 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import PackedExample
-from mmlongbench.release.release import open_release
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record, Row
@@ -129,14 +128,6 @@ class World:
         with calling("builder", self.dataset.spec.builder, "record()", self.row(example)):
             read: Record = json.loads(to_json(finished_record(self.dataset, example)))
         return read
-
-    def released(self) -> list[tuple[int, list[Record]]]:
-        """Return (length, records) of each public file of the dataset, without the second files of tasks."""
-        return [
-            (file.length, [record for _, record in file.form.unbundle(file.path)])
-            for file in open_release(self.release, self.tasks).files
-            if file.dataset and file.dataset.name == self.name and not file.is_bundle
-        ]
 
     def answer_of(self, example: PackedExample) -> object:
         record = self.record(example)

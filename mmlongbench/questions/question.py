@@ -1,11 +1,10 @@
 """The typed lines of a folder of questions: an accepted question, and a candidate that was left out."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat, number_format
+from mmlongbench.answers import AnswerFormat
 from mmlongbench.draws import KeyPart, digest
 
 Source: TypeAlias = Literal["Text", "Table", "Chart", "Figure", "Layout"]
@@ -100,14 +99,3 @@ def question_id(document_sha256: str, *content: KeyPart) -> str:
     16
     """
     return digest("question", document_sha256, *content).hex()[:_ID_LENGTH]
-
-
-def format_of(answer: str | Sequence[str]) -> AnswerFormat:
-    """Return the format of an answer by its form, in the same way as the reader `own_documents` does.
-
-    >>> [format_of(each) for each in ("1,066", "12.5%", "$3", "Tern Rock", ("a", "b"), "Not answerable")]
-    ['Integer', 'Float', 'Float', 'String', 'List', 'None']
-    """
-    if not isinstance(answer, str):
-        return "List"
-    return "None" if answer == NOT_ANSWERABLE else number_format(answer)

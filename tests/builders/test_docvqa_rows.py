@@ -24,8 +24,8 @@ from samples import Sources
 import mmlongbench.task as mt
 from builders.docvqa import DocVQAOptions, LongDocURL, MLongDoc, MMLongBenchDoc, OwnDocuments, SlideVQA
 from builders.docvqa.own_documents import COLUMNS
-from builders.docvqa.rows import DocumentQuestion, format_of, normalise
-from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat, literal_list
+from builders.docvqa.rows import DocumentQuestion, normalise
+from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat, format_of, literal_list
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.io import tables
 from mmlongbench.io.tables import ENDINGS

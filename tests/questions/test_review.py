@@ -13,12 +13,12 @@ from tiny import command, lock, records
 
 from builders.docvqa import DocVQA, OwnDocuments
 from builders.docvqa.rows import DocumentQuestion, DocVQAOptions
-from builders.docvqa.rows import format_of as format_of_builders
+from mmlongbench.answers import format_of
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import SourceError
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Grounding, Question, Reject, format_of, question_id
+from mmlongbench.questions.question import Grounding, Question, Reject, question_id
 from mmlongbench.questions.reviewing.merging import HELD, agreement, merge, read_folder, write_review
 from mmlongbench.questions.reviewing.sheet import write_sheet
 from mmlongbench.statistics import ac1, kappa
@@ -271,8 +271,3 @@ def test_the_summary_counts_by_stage_and_reason_and_shows_the_public_shares(tmp_
     pages = {share.value: (share.count, share.mmlongbench_doc) for share in summary.distributions["evidence_pages"]}
     assert pages == {"single-page": (1, 45.7), "cross-page": (1, 33.7), "unanswerable": (1, 20.6)}
     assert json.loads((tmp_path / table.SUMMARY).read_bytes()) == summary.model_dump(mode="json")
-
-
-def test_formats_are_those_of_the_reader() -> None:
-    for answer in ("1,066", "12.5%", "$3", "$ 1,003.2", "-4", ".5", "(3)", "2019-04-01", "a", "1,06"):
-        assert format_of(answer) == format_of_builders(answer), answer

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from mmlongbench.answers import format_of
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import read_page
 from mmlongbench.documents.pages import KeptTexts
@@ -27,7 +28,7 @@ from mmlongbench.questions.layer.checks import Failed, first_failed, misread, oc
 from mmlongbench.questions.layer.facts import PageIndex, facts_of, normal
 from mmlongbench.questions.layer.kinds import ABSENT, Candidate, candidates_of, is_general, stems, twin_of
 from mmlongbench.questions.layer.page import Page, layer_version, pages_of
-from mmlongbench.questions.question import Grounding, Line, Question, Reject, format_of, question_id
+from mmlongbench.questions.question import Grounding, Line, Question, Reject, question_id
 from mmlongbench.questions.table import Summary, write_folder, write_lines
 
 DOCUMENTS = "documents.jsonl"

@@ -14,11 +14,12 @@ from typing import Literal
 import numpy as np
 import yaml
 
+from mmlongbench.answers import format_of
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import write_whole
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Line, Question, Reject, format_of
+from mmlongbench.questions.question import Line, Question, Reject
 from mmlongbench.questions.reviewing.sheet import LABELS, Decision, Label, annotators_of, read_sheet, write_sheet
 from mmlongbench.questions.writing.answers import normal
 from mmlongbench.questions.writing.lines import Candidate
