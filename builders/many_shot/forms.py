@@ -262,7 +262,13 @@ def _sun397(source: Path, _: Path) -> PictureSet:
     The lists, `ClassName.txt`, and the folders of the pictures may each lie in the source or in a folder in it.
     """
     folders = _with_subfolders(source)
-    inside = {path.name: path for folder in reversed(folders) for path in _lists_inside(folder)}
+    inside = {
+        path.name: path
+        for folder in reversed(folders)
+        for pattern in _SUN397_LISTS
+        for path in folder.glob(pattern)
+        if mt.file_inside(folder, path.name)
+    }
     pairs = [(f"Training_{number}.txt", f"Testing_{number}.txt") for number in sorted({name[-6:-4] for name in inside})]
     pair = next((pair for pair in pairs if all(name in inside for name in pair)), None)
     if not pair:
@@ -287,11 +293,6 @@ def _sun397(source: Path, _: Path) -> PictureSet:
     shown, asked = (_listed(entries(inside[name]), source) for name in pair)
     notes = (f"{source.name}: partition {pair[0][-6:-4]} of SUN397 is used",)
     return PictureSet(tuple(map(scene_name, kinds)), shown, asked, folder=source, notes=notes)
-
-
-def _lists_inside(folder: Path) -> list[Path]:
-    found = (path for pattern in _SUN397_LISTS for path in folder.glob(pattern))
-    return [path for path in found if mt.file_inside(folder, path.name)]
 
 
 # --- Stanford Cars ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ class PhotographQuestion(mt.Row):
     """One question about a few photographs among many."""
 
     question: str
-    """The question."""
+    """The question, without markers of images."""
     answer: Literal["Yes", "No"]
     """The answer."""
     needles: tuple[str, ...]
