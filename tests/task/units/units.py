@@ -173,7 +173,7 @@ class Book(mt.Row):
     shelf: str
 
 
-class Catalogue(mt.Task[Book], mt.SharedContextBuilder[Book]):
+class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
     """All questions share one context. The places of its lines are drawn apart from the order of taking."""
 
     metric = "sub_em"
