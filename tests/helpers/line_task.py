@@ -26,7 +26,8 @@ class Lines(mt.Task[Line]):
         """Put the line among the others, in the order of their numbers."""
         units = tuple(line(other.number, other.text, "negative") for other in self.others(row, sources))
         question = mt.Question(row.id, ask(row.number), {"number": row.number, "answer": row.text.split()[-1]})
-        return mt.Draft(row.id, (HEAD,), (question,), (line(row.number, row.text, "gold"),), mt.InOrder(units))
+        gold = (line(row.number, row.text, "gold"),)
+        return mt.Draft(gold, mt.InOrder(units), id=row.id, instruction=(HEAD,), questions=(question,))
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return the lines that are shown."""
@@ -41,7 +42,7 @@ class Lines(mt.Task[Line]):
 
 def line(number: int, text: str, role: mt.Role) -> mt.Unit:
     """Return a line as a unit."""
-    return mt.Unit(str(number), role, text, (number,), head=f"{number}: ", data={"number": number})
+    return mt.Unit(str(number), text, (number,), role, head=f"{number}: ", data={"number": number})
 
 
 def ask(number: int) -> tuple[str]:
