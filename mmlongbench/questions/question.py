@@ -9,8 +9,7 @@ from mmlongbench.draws import KeyPart, digest
 
 Source: TypeAlias = Literal["Text", "Table", "Chart", "Figure", "Layout"]
 """Where an answer is found, as MMLongBench-Doc and the reader `own_documents` name it."""
-Maker: TypeAlias = Literal["layer", "model"]
-"""What made a question: the layer of a PDF, without a model; or a model."""
+Maker: TypeAlias = Literal["layer", "model"]  # what made a question: the layer of a PDF, without a model; or a model
 _ID_LENGTH = 16
 
 
@@ -24,7 +23,6 @@ class Grounding(Line):
     """Words of a page that a question rests on."""
 
     page: Annotated[int, Field(ge=1)]
-    """The page, counted from 1."""
     text: str
     box: tuple[float, float, float, float] | None = None
     """Where the words are: x0, y0, x1, y1 in points from the upper left corner of the page before rotation. None if the
@@ -37,10 +35,8 @@ class Grounding(Line):
 class Question(Line):
     """A question that passed every check."""
 
-    id: str
-    """The id; `question_id` makes it from the document and the content."""
+    id: str  # the id; `question_id` makes it from the document and the content
     document: str
-    """The name of its file without `.pdf`."""
     document_sha256: str
     question: str
     answer: str | tuple[str, ...]
@@ -48,24 +44,18 @@ class Question(Line):
     answer_format: AnswerFormat
     pages: tuple[int, ...]
     """The pages that are needed for the answer, counted from 1, ascending; empty if there is no answer."""
-    sources: tuple[Source, ...] = ()
-    """Where the answer is found."""
-    kind: str
-    """What is asked for, such as `table-value` or `cross-page`."""
-    synthetic: Maker
-    """What made the question. Such questions are never averaged with questions of people."""
-    accepted: tuple[str, ...] = ()
-    """Other answers that are right."""
+    sources: tuple[Source, ...] = ()  # where the answer is found
+    kind: str  # what is asked for, such as `table-value` or `cross-page`
+    synthetic: Maker  # what made the question. Such questions are never averaged with questions of people.
+    accepted: tuple[str, ...] = ()  # other answers that are right
     doc_type: str = ""
     grounding: tuple[Grounding, ...] = ()
     derived: str = ""
     """How the answer follows from the operands in `grounding`, such as `sum`; empty if the answer stands on a page."""
     twin_of: str = ""
     """The id of the answerable question that an unanswerable one is a minimal edit of; empty for other questions."""
-    edit: str = ""
-    """What was changed for an unanswerable question, such as `2019 → 2014`; empty for other questions."""
-    alternatives: tuple[int, ...] = ()
-    """Pages that answer the question too, counted from 1."""
+    edit: str = ""  # what was changed for an unanswerable question, such as `2019 → 2014`; empty for other questions
+    alternatives: tuple[int, ...] = ()  # pages that answer the question too, counted from 1
     notes: dict[str, str] = {}
     """Further facts about the question by name, such as the model that wrote it, or a digest of a call."""
 
@@ -75,15 +65,12 @@ class Reject(Line):
 
     id: str
     document: str
-    stage: str
-    """The stage that left it out, such as `twin` or `rendered`."""
-    reason: str
-    """A short slug, by which rejects are counted."""
+    stage: str  # the stage that left it out, such as `twin` or `rendered`
+    reason: str  # a short slug, by which rejects are counted
     found: str
     expected: str
     kind: str = ""
-    question: str = ""
-    """The question, if there was one already."""
+    question: str = ""  # the question, if there was one already
     pages: tuple[int, ...] = ()
     notes: dict[str, str] = {}
 

@@ -71,23 +71,16 @@ class Share(Line):
 
 
 class Summary(Line):
-    """What `summary.json` holds."""
-
     questions: int
     rejected: int
-    by_document: dict[str, dict[str, int]]
-    """How many questions of each kind each document has."""
+    by_document: dict[str, dict[str, int]]  # how many questions of each kind each document has
     by_kind: dict[str, int]
-    rejects: dict[str, dict[str, int]]
-    """How many candidates were left out, by stage and reason."""
+    rejects: dict[str, dict[str, int]]  # how many candidates were left out, by stage and reason
     distributions: dict[str, tuple[Share, ...]]
     """Shares of answer formats, numbers of evidence pages, and sources, beside those of MMLongBench-Doc."""
-    counts: dict[str, int]
-    """Further counts by name."""
-    made_with: dict[str, str]
-    """What else decides the questions, such as the versions of programs."""
-    notes: tuple[str, ...] = ()
-    """What could not be kept, such as the largest share of a document."""
+    counts: dict[str, int]  # further counts by name
+    made_with: dict[str, str]  # what else decides the questions, such as the versions of programs
+    notes: tuple[str, ...] = ()  # what could not be kept, such as the largest share of a document
 
 
 def write_folder(
@@ -174,14 +167,12 @@ def evidence_pages(question: Question) -> str:
 
 
 def _row(question: Question) -> bytes:
-    """Return a line of the table that `own_documents` reads."""
     row = {name: getattr(question, name) for name in _COLUMNS}
     row = {"id": row.pop("id"), "doc": question.document, **row}
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
 def _counts(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Return how often each second name is with each first one."""
     counts: dict[str, dict[str, int]] = {}
     for (one, two), count in sorted(Counter(pairs).items()):
         counts.setdefault(one, {})[two] = count

@@ -23,14 +23,11 @@ from mmlongbench.questions.layer.page import Box, Page
 
 MAX_QUESTION_WORDS, MAX_ANSWER_WORDS = 75, 5
 """MMLongBench-Doc's longest question has 60 words; MMLongBench leaves out longer answers."""
-BATCH = 48
-"""How many boxes one call of the program reads."""
+BATCH = 48  # how many boxes one call of the program reads
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
-_MODES = ("7", "6")
-"""How tesseract reads a picture: as one line, then, if the words differ, as a block."""
+_MODES = ("7", "6")  # how tesseract reads a picture: as one line, then, if the words differ, as a block
 _OPTIONS = ("-l", "eng", "--oem", "1", "-c", "page_separator=\f")
-_ALIKE = str.maketrans("0il1j|", "o" + "l" * 5)
-"""Letters that OCR cannot tell apart in many fonts."""
+_ALIKE = str.maketrans("0il1j|", "o" + "l" * 5)  # letters that OCR cannot tell apart in many fonts
 
 
 class Failed(NamedTuple):
@@ -88,7 +85,6 @@ def answer_again(pages: Sequence[Page], candidate: Candidate) -> str | tuple[str
 
 
 def _lines_in(page: Page, box: Box) -> str:
-    """Return the text of the lines that touch a box, from top to bottom."""
     return " ".join(
         line.text
         for line in page.lines
@@ -153,7 +149,6 @@ def _key(mark: Mark, mode: str) -> str:
 
 
 def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict[str, str]:
-    """Return what OCR reads in the box of each mark, by its key."""
     boxes: dict[int, dict[str, Box]] = {}
     for mark in marks:
         boxes.setdefault(mark.page, {})[_key(mark, mode)] = mark.box

@@ -16,10 +16,8 @@ from mmlongbench.questions.layer.grids import confirms
 from mmlongbench.questions.layer.page import Box, Page, around
 from mmlongbench.questions.layer.words import YEAR, Header, Row, WordTable, clean_label, read_table
 
-MAX_LABEL_WORDS, MAX_TITLE_WORDS = 14, 16
-"""Longer labels and headings are not quoted."""
-NEAR = 70.0
-"""A caption or heading is at most so many points away."""
+MAX_LABEL_WORDS, MAX_TITLE_WORDS = 14, 16  # longer labels and headings are not quoted
+NEAR = 70.0  # a caption or heading is at most so many points away
 _PRINTED = re.compile(
     r"(?P<sign>[-−–+]?)\s?[$€£¥]?\s?(?P<open>\(?)\s?[$€£¥]?\s?(?P<inner>[-−–]?)(?P<digits>(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s?"
     r"(?P<percent>%?)\s?(?P<close>\)?)\s?(?P<after>%?)"
@@ -86,7 +84,6 @@ class PageIndex:
     """Finds phrases on the pages of a document: words in a normal form."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        """Index the texts of all pages."""
         self.texts = [f" {normal(text)} " for text in texts]
         self._known: dict[str, frozenset[int]] = {}
 
@@ -103,25 +100,17 @@ class TableName:
     """A table, as questions name it."""
 
     page: int
-    """The number of the page, from 1."""
     number: int
-    """The number of the table on the page, from 0."""
-    caption: str
-    """`Table 3`; empty if it has no numbered caption."""
-    headings: tuple[str, ...]
-    """Its heading, and that of its page if it needs it; empty if it has a numbered caption."""
-    unit: str
-    """The unit of the values as it is printed near the table, such as `in millions`; empty if there is none."""
-    box: Box
-    """Where the caption or heading is."""
+    caption: str  # `Table 3`; empty if it has no numbered caption
+    headings: tuple[str, ...]  # its heading, and that of its page if it needs it; empty if it has a numbered caption
+    unit: str  # the unit of the values as it is printed near the table, such as `in millions`; empty if there is none
+    box: Box  # where the caption or heading is
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that name it."""
         return (self.caption,) if self.caption else self.headings
 
     def __str__(self) -> str:
-        """Return how questions name it."""
         name = self.caption or f"the table under the heading “{self.headings[0]}”"
         return f"{name} on the page with the heading “{self.headings[1]}”" if len(self.headings) > 1 else name
 
@@ -132,32 +121,21 @@ class Fact:
 
     table: TableName
     row: int
-    """The number of the row, from 0."""
     column: int
-    """The number of the column, from 0."""
     label: str
-    """The name of the row."""
-    group: str
-    """The last line above without values; empty if there is none."""
+    group: str  # the last line above without values; empty if there is none
     header: str
-    """The name of the column."""
-    value: str
-    """The value as it is printed, without blanks after signs."""
-    boxes: tuple[Box, Box, Box]
-    """Where the label, the header over this column alone, and the value are."""
-    leaf: str
-    """The header over this column alone."""
-    has_ink: bool
-    """Whether the words of label, header and value hold ink."""
+    value: str  # the value as it is printed, without blanks after signs
+    boxes: tuple[Box, Box, Box]  # where the label, the header over this column alone, and the value are
+    leaf: str  # the header over this column alone
+    has_ink: bool  # whether the words of label, header and value hold ink
 
     @property
     def page(self) -> int:
-        """The number of the page, from 1."""
         return self.table.page
 
     @property
     def amount(self) -> Decimal:
-        """The value as a number."""
         return number_of(self.value) or Decimal(0)
 
 
@@ -202,7 +180,6 @@ def is_contents(page: Page) -> bool:
 
 
 def _names_of(page: Page) -> Iterator[TableName]:
-    """Yield the tables of a page that have a caption or a heading."""
     for number, table in enumerate(page.tables):
         near = [region for region in page.regions if region.kind != "table" and _distance(region.box, table) <= NEAR]
         unit = _unit(
@@ -271,7 +248,6 @@ def _named_once(
     captions: Mapping[str, int],
     headings: Mapping[str, int],
 ) -> TableName | None:
-    """Return a table with a name that nothing else in the document has; None if there is none."""
     if name.caption:
         return name if captions[name.caption] == 1 else None
     title = name.headings[0]
@@ -287,7 +263,6 @@ def _named_once(
 
 
 def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) -> Iterator[Fact]:
-    """Yield the cells of a table that both readers see in the same way, and whose row and column have one name each."""
     labels = Counter(normal(row.label) for row in table.rows)
     for number, row in enumerate(table.rows):
         headers = table.headers[row.section]

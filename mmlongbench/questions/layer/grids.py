@@ -42,7 +42,6 @@ def _agrees(
 
 
 def _place(grid: Grid, value: Box) -> tuple[int, Box | None]:
-    """Return the row and the box of the cell that holds the middle of a value."""
     for number, row in enumerate(grid.rows):
         for box in row:
             if box and box.holds(value.x, value.y):

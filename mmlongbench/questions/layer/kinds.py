@@ -19,8 +19,7 @@ from mmlongbench.questions.layer.page import Box
 from mmlongbench.questions.layer.words import YEAR
 
 ABSENT = "unanswerable"
-MOST_ROWS = 3
-"""How many rows a question adds or compares."""
+MOST_ROWS = 3  # how many rows a question adds or compares
 _SHARE = re.compile(r"%|\b(percent|percentages?|pct|bps|basis points|ratios?)\b", re.IGNORECASE)
 _GENERAL = frozenset(("total", "other", "others", "net", "all", "average", "subtotal", "sum"))
 """Words of names that another document may have under another name."""
@@ -48,22 +47,15 @@ class Candidate:
     kind: str
     question: str
     answer: str | tuple[str, ...]
-    facts: tuple[Fact, ...]
-    """The cells that it rests on."""
-    replaceable: str
-    """The name of a row or column without which it has no answer."""
-    derived: str = ""
-    """How the answer follows from the cells; empty if it stands on the page."""
-    accepted: tuple[str, ...] = ()
-    """Other right answers."""
-    edit: str = ""
-    """For a question without an answer: what was changed, such as `2019 → 2014`."""
-    original: str = ""
-    """The question of which it is an edit."""
+    facts: tuple[Fact, ...]  # the cells that it rests on
+    replaceable: str  # the name of a row or column without which it has no answer
+    derived: str = ""  # how the answer follows from the cells; empty if it stands on the page
+    accepted: tuple[str, ...] = ()  # other right answers
+    edit: str = ""  # for a question without an answer: what was changed, such as `2019 → 2014`
+    original: str = ""  # the question of which it is an edit
 
     @property
     def pages(self) -> tuple[int, ...]:
-        """The pages of its tables, from 1."""
         return tuple(sorted({fact.page for fact in self.facts}))
 
     @property
@@ -84,7 +76,6 @@ class Candidate:
 
     @property
     def is_column_replaceable(self) -> bool:
-        """Whether the name that a twin replaces is that of a column."""
         return any(fact.header == self.replaceable for fact in self.facts)
 
     def phrases_with(self, name: str) -> tuple[tuple[str, ...], ...]:
@@ -101,7 +92,6 @@ class Candidate:
 
 
 def candidates_of(sha256: str, facts: Sequence[Fact]) -> list[Candidate]:
-    """Return all candidates with an answer of a document."""
     draws = Draws(("questions from the layer", sha256))
     plain = [fact for fact in facts if not is_general(fact.label) and not is_general(fact.header)]
     return [candidate for make in KINDS for candidate in make(plain, draws)]

@@ -31,37 +31,25 @@ from mmlongbench.questions.layer.page import Page, layer_version, pages_of
 from mmlongbench.questions.question import Grounding, Line, Question, Reject, question_id
 from mmlongbench.questions.table import Summary, write_folder, write_lines
 
-DOCUMENTS = "documents.jsonl"
-"""The file with a line for each document: what it gives, and why not more."""
-LAYERS = "layers"
-"""The folder of the cache, below the output."""
+DOCUMENTS = "documents.jsonl"  # the file with a line for each document: what it gives, and why not more
+LAYERS = "layers"  # the folder of the cache, below the output
 ABSENT_SHARE = 20
 """One of so many questions has no answer: with more, the audit of shortcuts would find that refusing all pays."""
-MOST_OF_A_PAGE = 5
-"""How many questions may need a page."""
-MOST_OF_A_KIND = 25
-"""How many questions of a kind a document may have."""
-OF_A_DOCUMENT, OF_A_KIND = 5, 4
-"""A document has at most one of so many questions of a file, and a kind one of so many."""
+MOST_OF_A_PAGE = 5  # how many questions may need a page
+MOST_OF_A_KIND = 25  # how many questions of a kind a document may have
+OF_A_DOCUMENT, OF_A_KIND = 5, 4  # a document has at most one of so many questions of a file, and a kind one of so many
 _SURPLUS = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")
-_LARGE = 0.2
-"""A page with few words is a picture if pictures take so large a share of it."""
+_LARGE = 0.2  # a page with few words is a picture if pictures take so large a share of it
 
-Named: TypeAlias = tuple[str, Candidate]
-"""A document and a candidate."""
+Named: TypeAlias = tuple[str, Candidate]  # a document and a candidate
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How questions are made."""
-
     cache: Path
-    """The folder in which the layers of documents are kept."""
     limits: Limits = field(default_factory=Limits)
-    with_ocr: bool = True
-    """Whether OCR checks the words of questions, if it is installed."""
-    keeps_all: bool = False
-    """Whether a document and a kind may have any share of the questions."""
+    with_ocr: bool = True  # whether OCR checks the words of questions, if it is installed
+    keeps_all: bool = False  # whether a document and a kind may have any share of the questions
 
 
 class DocumentReport(Line):
@@ -69,48 +57,32 @@ class DocumentReport(Line):
 
     document: str
     pages: int
-    pages_left_out: int
-    """Pages that are turned or have too many words."""
-    unread: tuple[int, ...]
-    """Pages that show something that nobody can read, from 1; nothing can be claimed about them."""
+    pages_left_out: int  # pages that are turned or have too many words
+    unread: tuple[int, ...]  # pages that show something that nobody can read, from 1; nothing can be claimed about them
     tables: int
-    facts: int
-    """The cells that two readers see in the same way, and that have names of their own."""
+    facts: int  # the cells that two readers see in the same way, and that have names of their own
     candidates: dict[str, int]
-    """The candidates of each kind."""
     questions: dict[str, int]
-    """The questions of each kind."""
-    losses: dict[str, int]
-    """Why tables and cells gave no fact, with how many there were."""
+    losses: dict[str, int]  # why tables and cells gave no fact, with how many there were
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one document gives."""
-
     sha256: str
     candidates: tuple[Candidate, ...]
-    """The candidates that passed the checks of the document."""
     rejects: tuple[Reject, ...]
     report: DocumentReport
-    texts: tuple[str, ...]
-    """The text of each page in which phrases are searched."""
-    in_tables: Mapping[tuple[int, int], frozenset[str]]
-    """The words of each table, by its page and number."""
-    names: tuple[frozenset[str], frozenset[str]]
-    """The names of the rows and of the columns of its tables."""
+    texts: tuple[str, ...]  # the text of each page in which phrases are searched
+    in_tables: Mapping[tuple[int, int], frozenset[str]]  # the words of each table, by its page and number
+    names: tuple[frozenset[str], frozenset[str]]  # the names of the rows and of the columns of its tables
 
 
 @dataclass(frozen=True)
 class Made:
-    """The questions of a folder."""
-
     summary: Summary
     reports: tuple[DocumentReport, ...]
     unreadable: tuple[Reject, ...]
-    """The documents that cannot be read."""
-    left_out: tuple[str, ...]
-    """The documents with a page that nobody can read; the manifest excludes them."""
+    left_out: tuple[str, ...]  # the documents with a page that nobody can read; the manifest excludes them
 
 
 def make_questions(
@@ -179,7 +151,6 @@ def make_questions(
 
 
 def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
-    """Return what a document gives, or the reject of a document that cannot be read."""
     program = ocr_name() if settings.with_ocr else ""
     kept = settings.cache / f"{sha256}-{layer_version()}-{digest(program).hex()[:8]}"
     try:
@@ -405,7 +376,6 @@ def _most(order: Sequence[Named], per_document: int, per_kind: int) -> Counter[t
 
 
 def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapping[str, PageIndex]) -> Failed | None:
-    """Return the page of another document that has all phrases of a group; None if there is no such page."""
     for group in phrases:
         for name, index in others.items():
             if name != own and (pages := index.pages_with(*group)):
@@ -506,7 +476,6 @@ def _readable(documents: Path, unreadable: list[Reject]) -> Iterator[tuple[Path,
 
 
 def _unread(name: str, reason: str, found: str, expected: str) -> Reject:
-    """Return the reject of a document."""
     id = question_id("", "document", name)
     return Reject(id=id, document=name, stage="document", reason=reason, found=shown_name(found), expected=expected)
 

@@ -29,8 +29,7 @@ from mmlongbench.statistics import ac1, drawn_places, interval, kappa
 REVIEWED = "reviewed"
 HELD = "held.jsonl"
 ERRATA = "errata.yaml"
-RESAMPLES = 2000
-"""How often documents are drawn with replacement, for the interval of kappa."""
+RESAMPLES = 2000  # how often documents are drawn with replacement, for the interval of kappa
 _HEAD = "# What people changed in these questions, who and why. The manifest applies this file.\n"
 
 
@@ -41,29 +40,21 @@ class Agreement(Line):
     reports such a coefficient for this reason). Both stand beside the share of equal decisions.
     """
 
-    questions: int
-    """How many questions have two decisions."""
+    questions: int  # how many questions have two decisions
     matrix: tuple[tuple[int, ...], ...]
     """How often the first annotator said the row's label and the second the column's: Retain, Revise, Remove."""
-    equal: float | None = None
-    """The share of equal decisions."""
-    kappa: float | None = None
-    """Cohen's kappa; None if it is not defined, because everybody gave one label."""
+    equal: float | None = None  # the share of equal decisions
+    kappa: float | None = None  # Cohen's kappa; None if it is not defined, because everybody gave one label
     interval: tuple[float, float] | None = None
     """The interval of kappa that contains 95 % of resamples of documents; None if there are fewer than two."""
     ac1: float | None = None
 
 
 class Settled(Line):
-    """What a review says about a question in the end."""
-
     question: Question
-    decisions: tuple[Decision, ...]
-    """What the annotators said, in the order of their sheets."""
-    final: Decision | None = None
-    """The decision that counts; None if there is none yet."""
-    needs: Literal["", "more", "third"] = ""
-    """`more`: fewer annotators decided than should; `third`: two differ."""
+    decisions: tuple[Decision, ...]  # what the annotators said, in the order of their sheets
+    final: Decision | None = None  # the decision that counts; None if there is none yet
+    needs: Literal["", "more", "third"] = ""  # `more`: fewer annotators decided than should; `third`: two differ
 
 
 @dataclass(frozen=True)
@@ -75,16 +66,13 @@ class Merged:
     agreement: Agreement
 
     def labelled(self, label: str) -> list[Settled]:
-        """Return the questions with a final label."""
         return [each for each in self.settled if each.final and each.final.label == label]
 
     def needing(self, what: str) -> list[Settled]:
-        """Return the questions that need `more` decisions, or a `third` annotator."""
         return [each for each in self.settled if each.needs == what]
 
     @property
     def problems(self) -> Mapping[str, int]:
-        """Return how often each problem was named in final decisions."""
         named = Counter(each.final.problem for each in self.settled if each.final and each.final.problem)
         return dict(sorted(named.items()))
 
@@ -161,7 +149,6 @@ def _settle(question: Question, decisions: tuple[Decision, ...], wanted: int) ->
 
 
 def _wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | None:
-    """Return why a revised question fails the static checks, as reason and detail; None if it passes."""
     question = _revised(before, decision)
     values = question.answer if isinstance(question.answer, tuple) else (question.answer,)
     answer = normal(values, question.answer_format)
@@ -208,7 +195,6 @@ def _revised(question: Question, decision: Decision) -> Question:
 
 
 def agreement(pairs: Sequence[tuple[str, Label, Label]]) -> Agreement:
-    """Return how far two annotators agree; each pair has a document and two labels."""
     by_document = {document: np.zeros((len(LABELS), len(LABELS))) for document, *_ in sorted(pairs)}
     for document, one, other in pairs:
         by_document[document][LABELS.index(one), LABELS.index(other)] += 1
@@ -232,7 +218,6 @@ def agreement(pairs: Sequence[tuple[str, Label, Label]]) -> Agreement:
 
 
 def errata_of(settled: Sequence[Settled]) -> dict[str, dict[str, object]]:
-    """Return the errata of a review, by the id of the question: what was changed, by whom and why."""
     errata: dict[str, dict[str, object]] = {}
     for each in settled:
         final = each.final

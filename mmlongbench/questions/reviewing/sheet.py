@@ -40,8 +40,7 @@ SHOWN = ("id", "document", "pages", "question", "answer", "answer_format", "sour
 FILLED = ("decision", "problem", "question_new", "answer_new", "pages_new", "comment", "annotator")
 """The columns that an annotator fills."""
 COLUMNS = Columns(("id", "decision", "annotator", "fingerprint"), (*SHOWN[1:], *FILLED[1:-1]))
-_FORMULA = ("=", "+", "-", "@", "\t")
-"""The beginnings of cells that a spreadsheet would compute."""
+_FORMULA = ("=", "+", "-", "@", "\t")  # the beginnings of cells that a spreadsheet would compute
 
 
 class Revision(Line):
@@ -58,11 +57,9 @@ class Decision(Line):
     id: str
     annotator: str
     label: Label
-    problem: str = ""
-    """A key of `PROBLEMS` or `FURTHER`; empty for Retain."""
+    problem: str = ""  # a key of `PROBLEMS` or `FURTHER`; empty for Retain
     comment: str = ""
-    revision: Revision | None = None
-    """None unless the label is Revise."""
+    revision: Revision | None = None  # None unless the label is Revise
 
 
 def fingerprint(question: Question) -> str:
@@ -78,7 +75,6 @@ def annotators_of(question: Question, share: float, seed: int = 0) -> int:
 
 
 def in_order(questions: Iterable[Question]) -> list[Question]:
-    """Return questions in the order of a sheet: document by document, page by page."""
     return sorted(questions, key=lambda each: (each.document, each.pages, each.id))
 
 
@@ -120,7 +116,6 @@ def safe_cell(cell: str) -> str:
 
 
 def plain_cell(cell: object) -> str:
-    """Return the text of a cell that `safe_cell` may have written."""
     text = str(cell or "").strip()
     return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_FORMULA) else text
 
@@ -145,7 +140,6 @@ def read_sheet(path: Path, known: Mapping[str, Question]) -> Iterator[tuple[str,
 
 
 def _decision(cells: Mapping[str, str], known: Mapping[str, Question]) -> Decision | Fault:
-    """Return what the cells of a row decide, or what is wrong with them."""
     question = known.get(cells["id"])
     if question is None:
         expected = "the id of a question of the folder"

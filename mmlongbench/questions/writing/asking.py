@@ -58,12 +58,10 @@ class WritingSettings(BaseModel):
     """Documents published on this date (2024-05-31) or before are left out; empty: all are used."""
     strict_anchor: bool = False
     """Whether a question that another document answers with another answer is rejected instead of noted."""
-    attempts: int = Field(default=3, ge=1, le=10)
-    """How often a model is asked for one reply, until it has the form."""
+    attempts: int = Field(default=3, ge=1, le=10)  # how often a model is asked for one reply, until it has the form
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Return all models, each once."""
         return tuple(dict.fromkeys((*self.authors, *self.checkers)))
 
     def check(self) -> None:
@@ -94,7 +92,6 @@ def family(model: str) -> str:
 
 @cache
 def wordings() -> dict[str, dict[str, str]]:
-    """Return the wordings, by part of the file and by name."""
     return tomllib.loads(WORDINGS.read_text("utf-8"))
 
 
@@ -105,7 +102,6 @@ def wording(name: str, **values: str) -> str:
 
 
 def titled(doc: str) -> str:
-    """Return the title of a document as material for a model."""
     return fence("title", doc)
 
 
@@ -116,7 +112,6 @@ def material(candidate: Candidate, *, with_answer: bool = False) -> str:
 
 
 def shown_answer(values: Sequence[str]) -> str:
-    """Return an answer in words: a list is numbered."""
     return values[0] if len(values) == 1 else numbered(values)
 
 
@@ -125,16 +120,12 @@ class _Form(BaseModel):
 
 
 class PageContent(_Form):
-    """What a model sees on a page."""
-
     reason: str
     content: list[Literal["text", "table", "figure", "layout", "contents", "none"]]
     complexity: int = Field(ge=1, le=10)
 
 
 class Drafted(_Form):
-    """A question as its author writes it."""
-
     reason: str
     question: str
     answers: list[str]
@@ -168,8 +159,6 @@ class Checklist(_Form):
 
 
 class Answered(_Form):
-    """An answer from pages."""
-
     reason: str
     is_answerable: bool
     answers: list[str]
@@ -177,8 +166,6 @@ class Answered(_Form):
 
 
 class Guessed(_Form):
-    """An answer without the document."""
-
     reason: str
     answers: list[str]
 
@@ -192,16 +179,12 @@ class Further(_Form):
 
 
 class Graded(_Form):
-    """A grade of a question and its answer."""
-
     reason: str
     grade: int = Field(ge=1, le=5)
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why a model's replies cannot be used."""
-
     reason: Literal["invalid-reply", "refusal"]
     detail: str
 
@@ -278,7 +261,6 @@ class Desk:
     calls: list[Called] = field(default_factory=list)
 
     def document(self, candidate: Candidate) -> ReadDocument:
-        """Return the document of a question."""
         return self.library.documents[candidate.doc]
 
     def readers(self, candidate: Candidate, stage: str) -> list[str]:

@@ -52,7 +52,6 @@ class ReadDocument:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """Return the words of each page (see `answers.words`)."""
         return tuple(words(page.text) for page in self.pages)
 
     def printed(self, page: int) -> int | None:
@@ -68,8 +67,7 @@ class Benchmark:
 
     name: str
     questions: tuple[tuple[str, str], ...] = ()  # the place and the words of each question
-    documents: tuple[tuple[str, str], ...] = ()
-    """The name and, if the file is there, the SHA-256 of each document."""
+    documents: tuple[tuple[str, str], ...] = ()  # the name and, if the file is there, the SHA-256 of each document
     keys: Mapping[str, str] = field(default_factory=dict)  # the documents of pages, by the key of the page
 
     @cached_property
@@ -124,7 +122,6 @@ def read_benchmark(path: Path, kept: Path) -> Benchmark:
 
 
 def _rows(table: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the rows of a table of questions; none of a table without questions."""
     try:
         for place, row in table_rows(table, Columns(("question",), ("doc", "doc_id"))):
             if not isinstance(row, Fault):
@@ -278,7 +275,6 @@ def _pages(path: Path, kept: Path) -> list[PageFacts]:
 
 
 def _told(about: Path) -> dict[str, dict[str, str]]:
-    """Return what the table says about documents, by their names."""
     told = {}
     for place, row in table_rows(about, ABOUT):
         if isinstance(row, Fault):

@@ -67,7 +67,6 @@ class Check:
     """Checks one question; None for duplicates, which compares questions with each other."""
 
     def applies(self, candidate: Candidate) -> bool:
-        """Return whether the check is for a question."""
         if self.is_for == "answerable":
             return candidate.is_answerable
         if self.is_for == "several pages":
@@ -268,7 +267,6 @@ class Funnel:
         }
 
     def calls(self) -> Iterator[Called]:
-        """Yield every answered call, in the order of the stages and slots."""
         for page in self.pages:
             yield from page.calls
         for lines in self.stages.values():
@@ -276,7 +274,6 @@ class Funnel:
                 yield from line.calls
 
     def checked(self, candidates: list[Candidate], of: str) -> list[Candidate]:
-        """Return the questions that pass all checks."""
         for check in CHECKS:
             if of == "edits" and check.is_for not in ("all", "about all"):
                 continue
@@ -334,7 +331,6 @@ class Funnel:
         return lines
 
     def _done(self, name: str, lines: list[Judged]) -> list[Candidate]:
-        """Keep and write the lines of a stage; return the questions that go on."""
         self.stages[name] = lines
         self._write(f"{len(self.stages) + 4:02}-{name}", lines)
         return [line.candidate for line in lines if line.candidate is not None]
@@ -343,7 +339,6 @@ class Funnel:
         write_lines(self.out / STAGES / f"{name}.jsonl", lines)
 
     def _confirmed(self) -> list[PageLine]:
-        """Return all pages, as the layer and, at some of them, a model describes them."""
         pages = layer_pages(self.library.documents)
         looked, failures = looked_at(self.library, pages, self.settings), list[str]()
 

@@ -18,8 +18,6 @@ GOES_ON: frozenset[Outcome] = frozenset(("passed", "revised", "held"))
 
 
 class Called(Line):
-    """An answered call to a model."""
-
     key: str  # hash of everything that the call depends on; the file of answers has the reply under it
     model: str
     reply: str  # SHA-256 of the reply
@@ -53,8 +51,6 @@ class PageLine(Line):
 
 
 class QuotaLine(Line):
-    """How many questions of a kind are wanted of a document."""
-
     doc: str
     kind: Kind
     wanted: int
@@ -101,7 +97,6 @@ class Candidate(Line):
 
     @property
     def is_answerable(self) -> bool:
-        """Return whether the document answers the question."""
         return self.answer_format != "None"
 
 
@@ -117,18 +112,15 @@ class Judged(Line):
 
 
 def passed(candidate: Candidate, detail: str = "", reason: str = "") -> Judged:
-    """Return that a question goes on as it is; a reason is only a note."""
     return Judged(slot=candidate.slot, outcome="passed", reason=reason, detail=detail, candidate=candidate)
 
 
 def revised(candidate: Candidate, reason: str, detail: str, **changes: object) -> Judged:
-    """Return that a question goes on with other fields."""
     after = candidate.model_copy(update={**changes, "repairs": (*candidate.repairs, reason)})
     return Judged(slot=candidate.slot, outcome="revised", reason=reason, detail=detail, candidate=after)
 
 
 def held(candidate: Candidate, reason: str, detail: str) -> Judged:
-    """Return that a question goes on, but people decide about it."""
     after = candidate.model_copy(update={"flags": (*candidate.flags, reason)})
     return Judged(slot=candidate.slot, outcome="held", reason=reason, detail=detail, candidate=after)
 
@@ -139,5 +131,4 @@ def rejected(slot: str, reason: str, detail: str) -> Judged:
 
 
 def listed(values: Sequence[object]) -> str:
-    """Return values, such as page numbers, with commas."""
     return ", ".join(map(str, values))

@@ -36,8 +36,7 @@ from mmlongbench.questions.writing.funnel import CHECKS, STAGES, Funnel, draw
 from mmlongbench.questions.writing.lines import Candidate, QuotaLine, Slot
 from mmlongbench.questions.writing.report import RULE, Expected, Report, forecast, report_of
 
-KEPT = ".kept"
-"""The folder, below the folder of questions, of what is kept between runs: facts and pictures of pages."""
+KEPT = ".kept"  # the folder, below the folder of questions, of what is kept between runs: facts and pictures of pages
 CALLS = "calls.sqlite"
 HELD = "held.jsonl"
 SURPLUS = "surplus.jsonl"
@@ -54,8 +53,6 @@ MAKERS = ("mmlongbench", "pymupdf", "pillow", "rank-bm25")  # the packages whose
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known before the first call."""
-
     documents: Path
     out: Path
     settings: WritingSettings
@@ -66,14 +63,11 @@ class Plan:
     at_most: tuple[Expected, ...]  # the same if every question passed every check
 
     def cost(self, prices: tuple[float, float] | None) -> float:
-        """Return the expected cost."""
         return sum(stage.cost(prices) for stage in self.expected)
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a run did."""
-
     funnel: Funnel
     report: Report
     usage: Mapping[str, float]  # calls, tokens and cost of this run (see `ModelClient.usage`)
@@ -153,7 +147,6 @@ def make(plan: Plan, endpoint: EndpointSettings, progress: Progress, backoff: Ba
 
 
 def _write(documents: Path, funnel: Funnel, report: Report) -> None:
-    """Write all files, the lock last."""
     out, library = funnel.out, funnel.library
     (out / LOCK).unlink(missing_ok=True)
     accepted = [_question(candidate, library) for candidate in funnel.accepted]
@@ -184,7 +177,6 @@ def _write(documents: Path, funnel: Funnel, report: Report) -> None:
 
 
 def _id(slot: str, doc: str, library: Library) -> str:
-    """Return the id of a question, which depends on its document and its slot."""
     return question_id(library.documents[doc].line.sha256, "model", slot)
 
 

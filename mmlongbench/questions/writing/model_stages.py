@@ -39,8 +39,7 @@ from mmlongbench.questions.writing.lines import (
 TEMPERATURE = 1.0  # the temperature of drafts; checks have 0
 FORMATS = {"Integer": "Integer (a whole number)", "Float": "Float (a number with decimals or %)"}
 """Formats as authors are told them, where the name is not enough."""
-READERS = 2
-"""How many models are asked in turn for a checklist, a guess or an answer, and both in the round trip."""
+READERS = 2  # how many models are asked in turn for a checklist, a guess or an answer, and both in the round trip
 SMALL = 20  # the largest whole number that is easily guessed
 GUESSES, RIGHT = 3, 2
 """How often an answer that is easily guessed is asked for, and how often it must be right to count."""
@@ -114,7 +113,6 @@ def parents(slots: Sequence[Slot], verified: Sequence[Candidate], seed: int) -> 
 
 
 def edit(slot: Slot, parent: Candidate | None, desk: Desk) -> Judged:
-    """Return an unanswerable question: a verified one with one other qualifier."""
     if parent is None:
         return rejected(slot.id, "no-verified-question", "all verified questions of the document are edited already")
     edited = desk.ask_about(
@@ -158,7 +156,6 @@ def without_opening(question: str) -> tuple[str, bool]:
 
 
 def is_right(candidate: Candidate, reply: Answered | Guessed | NoAnswer) -> bool:
-    """Return whether a model gave the answer of a question."""
     if isinstance(reply, NoAnswer) or (isinstance(reply, Answered) and not reply.is_answerable):
         return False
     return agrees(candidate.answer, reply.answers, candidate.answer_format)

@@ -21,10 +21,8 @@ from mmlongbench.questions.writing.quotas import wanted_of
 
 VERSION = 1  # the version of the rules for layers, which is in the lock
 MIN_LETTERS = 40  # a page with fewer letters has no text of its own
-MIN_TEXT, RICH_TEXT = 600, 1_500
-"""The letters of a page that is asked about as text, and of one that is worth more."""
-MIN_RASTER, SCAN_RASTER = 0.05, 0.5
-"""The share of a page under pictures from which it may have a figure, or be a scan."""
+MIN_TEXT, RICH_TEXT = 600, 1_500  # the letters of a page that is asked about as text, and of one that is worth more
+MIN_RASTER, SCAN_RASTER = 0.05, 0.5  # the share of a page under pictures from which it may have a figure, or be a scan
 MIN_DRAWINGS = 100
 UNREADABLE = 0.3  # the share of characters without a meaning from which the text layer is of no use
 WORTH = {"table": 1.0, "figure": 0.9, "text": 0.7, "layout": 0.5}
@@ -42,7 +40,6 @@ PageKind: TypeAlias = tuple[tuple[str, ...], float, tuple[str, ...]]
 
 
 def layer_pages(documents: Mapping[str, ReadDocument]) -> list[PageLine]:
-    """Return what the layers of all documents tell about their pages."""
     keys = Counter(key for document in documents.values() for key in {page.key for page in document.pages if page.key})
     boilerplate = {key for key, count in keys.items() if count > 1}
     lines = []
@@ -102,7 +99,6 @@ def kind_of(facts: PageFacts, number: int, boilerplate: Collection[str] = ()) ->
 
 
 def _index_of(text: str) -> tuple[str, str] | None:
-    """Return whether a page is a table of contents or a list of references, and why; None if it is neither."""
     lines = [line for line in text.splitlines() if line.strip()]
     numbers = [int(entry[1] or entry[2]) for line in lines if (entry := _CONTENTS_LINE.search(line))]
     rising = sum(number <= after for number, after in pairwise(numbers))

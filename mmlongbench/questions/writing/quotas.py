@@ -20,8 +20,7 @@ from mmlongbench.questions.writing.lines import Candidate, Judged, Kind, PageLin
 
 FORMATS: Mapping[AnswerFormat, float] = {"String": 0.291, "Integer": 0.348, "Float": 0.185, "List": 0.176}
 """The shares of formats among answerable questions (MMLongBench-Doc, Table 2)."""
-UNANSWERABLE, CROSS = 0.206, 0.337
-"""The shares of unanswerable and of cross-page questions among all (Table 2)."""
+UNANSWERABLE, CROSS = 0.206, 0.337  # the shares of unanswerable and of cross-page questions among all (Table 2)
 MAX_A_PAGE = 2  # the maximum number of questions about a page
 MAX_EVIDENCE = 4  # the maximum number of evidence pages of a question; more would not fit short contexts
 WINDOWS, WIDEST_WINDOW = ((11, 2), (31, 4), (61, 6)), 8
@@ -196,7 +195,6 @@ def balanced(
 
 
 def _chosen(drawn: Sequence[Candidate], missing: Counter[Kind]) -> set[str]:
-    """Return the slots of the questions of a document that are taken."""
     on_page, kinds_on_page, chosen = Counter[int](), set[tuple[int, Kind]](), set[str]()
 
     def take(candidate: Candidate) -> bool:

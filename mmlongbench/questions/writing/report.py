@@ -19,8 +19,7 @@ from tokenization import vision_rule
 
 RULE = "qwen2.5-vl"  # the model whose rule counts pages, unless another is named
 WORDS = 650  # the tokens of an instruction with its schema, of the title, the question and the answer
-REPLY, OTHER_REPLY = {"drafts": 220, "checklist": 240, "edits": 160}, 120
-"""The tokens of a reply by stage."""
+REPLY, OTHER_REPLY = {"drafts": 220, "checklist": 240, "edits": 160}, 120  # the tokens of a reply by stage
 EASY = 0.5  # the share of whole numbers that are easily guessed, and are asked for several times
 LISTS_AND_COUNTS = {"List": 1.0, "Integer": 0.3}
 """The share of answerable questions of a format that are asked of the whole document."""
@@ -32,8 +31,6 @@ LENIENT = 0.3  # how much higher than the mean of the others a judge's mean grad
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a stage is expected to take."""
-
     stage: str
     calls: float
     input_tokens: float
@@ -128,8 +125,6 @@ def _needs(
 
 
 class StageCount(Line):
-    """How many questions reached a stage, and what became of them."""
-
     stage: str
     reached: int
     went_on: int
@@ -141,8 +136,6 @@ class StageCount(Line):
 
 
 class Reached(Line):
-    """What became of a quota."""
-
     doc: str
     kind: Kind
     wanted: int
@@ -152,8 +145,6 @@ class Reached(Line):
 
 
 class Report(Line):
-    """What `report.json` holds."""
-
     documents: dict[str, int]  # how many documents are used, and left out by reason
     counts: dict[str, int]  # slots, and what became of them
     stages: tuple[StageCount, ...]
@@ -169,7 +160,6 @@ class Report(Line):
 
 
 def report_of(funnel: Funnel) -> Report:
-    """Return the report of a run."""
     stages = {name: _count(name, lines) for name, lines in funnel.stages.items()}
     drafts, last = stages["drafts"].went_on, stages["drafts-grades"].went_on
     pages = {line.doc: line.pages for line in funnel.documents}
@@ -217,7 +207,6 @@ def _count(stage: str, lines: Sequence[Judged]) -> StageCount:
 
 
 def _reached(funnel: Funnel) -> list[Reached]:
-    """Return what became of every quota."""
     accepted = Counter((candidate.doc, candidate.kind) for candidate in funnel.accepted)
     held = Counter((candidate.doc, candidate.kind) for candidate in funnel.held)
     reasons: dict[tuple[str, Kind], Counter[str]] = {}
