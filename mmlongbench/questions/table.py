@@ -94,19 +94,8 @@ def write_folder(
     left_out: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Summary:
-    """Write the folder of questions, and return its counts.
-
-    Args:
-        out: the folder.
-        documents: the folder of the documents, which the manifest names relative to `out`.
-        made: what made the questions; the manifest tells the builder, which keeps them out of averages.
-        questions: the accepted questions, in any order.
-        rejects: the candidates that were left out, in any order.
-        more: further counts by name, for `Summary.counts`.
-        made_with: what else decides the questions, such as versions, for `Summary.made_with`.
-        left_out: the documents that the manifest excludes, so that their pages are in no context.
-        notes: what could not be kept, for `Summary.notes`.
-
+    """Write the folder of questions, in any order, and return its counts. The manifest excludes the documents
+    `left_out`, so that their pages are in no context.
     """
     kept = sorted(questions, key=lambda each: (each.document, each.pages, each.kind, each.id))
     left = sorted(rejects, key=lambda each: (each.document, each.stage, each.reason, each.pages, each.id))
@@ -139,12 +128,7 @@ def write_lines(path: Path, lines: Iterable[Line]) -> None:
 
 
 def read_questions(path: Path) -> Iterator[Question]:
-    """Yield the questions of `questions.jsonl`.
-
-    Raises:
-        SourceError: the file is missing, or a line is no question; the error names the line.
-
-    """
+    """Yield the questions of `questions.jsonl`; the error names the line that is none."""
     for line in json_lines(path):
         if isinstance(line.value, Fault):
             raise SourceError(replace(line.value, file=path.name, place=f"line {line.number}"))

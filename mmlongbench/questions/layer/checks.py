@@ -120,10 +120,6 @@ def misread(path: Path, candidates: Sequence[Candidate], limits: Limits, kept: P
 
     A font may say `O` for each `t`, and something may be painted over a number: so all letters and digits must be the
     same, but for those that OCR cannot tell apart. Each box is read as one line of text, then as a block.
-
-    Raises:
-        SourceError, ReaderDiedError: as `page_crops`, or `tesseract` fails.
-
     """
     try:
         texts = dict(json.loads(kept.read_bytes()))

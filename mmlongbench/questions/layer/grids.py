@@ -11,34 +11,22 @@ _SIGNS = _CLOSING | frozenset("$€£¥(") | {"US$", "C$"}
 
 
 def confirms(page: Page, label: Sequence[Word], header: Sequence[Word], value: Sequence[Word], first: float) -> bool:
-    """Return whether a grid has the same label, header and value in one row and one column.
-
-    Args:
-        page: the page.
-        label: the words of the row's label, as the reader of words has them.
-        header: the words of the header over this column alone.
-        value: the words of the value.
-        first: the left edge of the first column of values.
-
+    """Return whether a grid has in one row and one column the label, the header over this column alone, and the value
+    that the reader of words has; `first` is the left edge of the first column of values.
     """
-    return any(_agrees(page, grid, label, header, value, first) for grid in page.raw.grids)
-
-
-def _agrees(
-    page: Page, grid: Grid, label: Sequence[Word], header: Sequence[Word], value: Sequence[Word], first: float
-) -> bool:
-    row, box = _place(grid, value[-1].box)
-    if box is None:
-        return False
-    in_cell = {word.box for word in page.words_in(box, 0.0) if word.text not in _SIGNS and word.is_text}
-    if in_cell != {word.box for word in value if word.text not in _SIGNS}:
-        return False
-    in_row = [word for cell in grid.rows[row] if cell for word in page.words_in(cell, 0.0)]
-    left = {word.box for word in in_row if word.box.x1 <= first + 0.5 and word.is_text}
-    if left != {word.box for word in label if word.is_text}:
-        return False
-    wide = _with_empty_cells(page, grid.rows[row], box)
-    return all(_is_over(grid, row, wide, word.box) for word in header)
+    for grid in page.raw.grids:
+        row, box = _place(grid, value[-1].box)
+        if box is None:
+            continue
+        in_cell = {word.box for word in page.words_in(box, 0.0) if word.text not in _SIGNS and word.is_text}
+        in_row = [word for cell in grid.rows[row] if cell for word in page.words_in(cell, 0.0)]
+        left = {word.box for word in in_row if word.box.x1 <= first + 0.5 and word.is_text}
+        is_value = in_cell == {word.box for word in value if word.text not in _SIGNS}
+        if is_value and left == {word.box for word in label if word.is_text}:
+            wide = _with_empty_cells(page, grid.rows[row], box)
+            if all(_is_over(grid, row, wide, word.box) for word in header):
+                return True
+    return False
 
 
 def _place(grid: Grid, value: Box) -> tuple[int, Box | None]:

@@ -259,15 +259,8 @@ def twin_of(
     in_tables: Mapping[tuple[int, int], frozenset[str]],
     is_elsewhere: Callable[[str], bool],
 ) -> Candidate | None:
-    """Return the twin of a question; None if no name fits.
-
-    Args:
-        candidate: the question.
-        names: rows and columns of other documents.
-        index: the pages of its document.
-        in_tables: the words of each of its tables, by page and number, as `stems` returns them.
-        is_elsewhere: whether a page of another document answers the question with a name.
-
+    """Return the twin of a question with one of the names, which rows and columns of other documents have; None if no
+    name fits. `is_elsewhere` says whether a page of another document answers the question with a name.
     """
     old = candidate.replaceable
     facts = [fact for fact in candidate.facts if old in (fact.label, fact.header)]

@@ -88,13 +88,7 @@ class Made:
 def make_questions(
     documents: Path, out: Path, settings: Settings, workers: int = 1, progress: Progress | None = None
 ) -> Made:
-    """Make questions of the PDFs of a folder, and write them.
-
-    Raises:
-        SourceError: the folder has no PDF.
-        BuildError: the machine cannot read a page.
-
-    """
+    """Make questions of the PDFs of a folder, and write them."""
     unreadable: list[Reject] = []
     calls = [(path, sha256, settings) for path, sha256 in _readable(documents, unreadable)]
     works: dict[str, Work] = {}

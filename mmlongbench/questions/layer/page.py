@@ -150,12 +150,7 @@ class Page:
 
 
 def pages_of(path: Path, sha256: str, cache: Path, limits: Limits) -> list[Page]:
-    """Return the pages of a document, from the cache if they were read before.
-
-    Raises:
-        SourceError, ReaderDiedError: as `page_layers`.
-
-    """
+    """Return the pages of a document, from the cache if they were read before."""
     file = cache / f"{sha256}-{layer_version()}.jsonl.gz"
     try:
         raw = [RawPage.model_validate_json(line) for line in gzip.decompress(file.read_bytes()).splitlines()]

@@ -78,12 +78,7 @@ class Merged:
 
 
 def read_folder(out: Path) -> dict[str, Question]:
-    """Return the questions of a folder that people review, by id: those of the table, and the held ones.
-
-    Raises:
-        SourceError: the folder has no table, a file of it cannot be read, or two questions have one id.
-
-    """
+    """Return the questions of a folder that people review, by id: those of the table, and the held ones."""
     if not (out / table.QUESTIONS).exists():
         expected, todo = f"a folder of questions with {table.QUESTIONS}", "finish it: run the command `questions` again"
         raise SourceError(Fault("no-questions", expected, "none", out.name, todo=todo))
@@ -98,16 +93,8 @@ def read_folder(out: Path) -> dict[str, Question]:
 
 
 def merge(questions: Mapping[str, Question], sheets: Sequence[Path], share: float) -> Merged:
-    """Return what the sheets of annotators say together.
-
-    Args:
-        questions: the questions of the folder, by id.
-        sheets: the sheets. The first two annotators of a question are compared; a later one decides between them.
-        share: the share of questions without a flag that two annotators should see, as it was exported.
-
-    Raises:
-        SourceError: a sheet cannot be read.
-
+    """Return what the sheets of annotators say together. The first two annotators of a question are compared; a later
+    one decides between them. `share` of the questions without a flag should be seen by two, as they were exported.
     """
     given: dict[str, dict[str, Decision]] = {}
     faults: list[Fault] = []

@@ -121,12 +121,7 @@ def plain_cell(cell: object) -> str:
 
 
 def read_sheet(path: Path, known: Mapping[str, Question]) -> Iterator[tuple[str, Decision | Fault]]:
-    """Yield (place, decision or fault) of each row that has a decision; the place names the line.
-
-    Raises:
-        SourceError: the sheet cannot be read.
-
-    """
+    """Yield (place, decision or fault) of each row that has a decision; the place names the line."""
     for place, row in table_rows(path, COLUMNS):
         if isinstance(row, Fault):
             yield place, row

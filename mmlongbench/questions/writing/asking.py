@@ -65,12 +65,7 @@ class WritingSettings(BaseModel):
         return tuple(dict.fromkeys((*self.authors, *self.checkers)))
 
     def check(self) -> None:
-        """Refuse models that would have to check their own questions.
-
-        Raises:
-            WritingError: an author has no model of another family beside it.
-
-        """
+        """Refuse models that would have to check their own questions."""
         for author in self.authors:
             if all(family(model) == family(author) for model in self.models):
                 raise WritingError(
@@ -302,7 +297,6 @@ class Desk:
 
         Raises:
             CallFailedError: the endpoint did not reply.
-            EndpointError: the endpoint cannot be called at all.
 
         """
         answer: F | NoAnswer = NoAnswer("invalid-reply", "nothing was asked")

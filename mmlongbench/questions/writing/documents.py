@@ -89,12 +89,7 @@ def _word_keys(question: str) -> list[str | frozenset[str]]:
 
 
 def read_benchmark(path: Path, kept: Path) -> Benchmark:
-    """Return what is known of a benchmark: a table of questions, a release, or a folder with tables and PDFs.
-
-    Raises:
-        SourceError: nothing there can be read.
-
-    """
+    """Return what is known of a benchmark: a table of questions, a release, or a folder with tables and PDFs."""
     tables, pdfs = [path], []
     if not path.is_file():
         files = sorted(file for file in path.rglob("*") if file.is_file() and ".build" not in file.parts)
@@ -218,10 +213,6 @@ def read_library(
 
     A document is left out if its name cannot be written or another one has it, if another one has its bytes, if it is a
     link out of the folder, if it is too old, if it cannot be read, or if it stands in a benchmark.
-
-    Raises:
-        SourceError: the table about the documents cannot be read, or there is no PDF.
-
     """
     files = pdfs_by_name(folder)
     if not files:

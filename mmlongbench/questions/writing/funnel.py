@@ -58,13 +58,10 @@ class Check:
     """A stage that checks questions one by one, or all together."""
 
     name: str
-    what: str  # what it finds out
     is_for: For
-    reasons: tuple[str, ...]  # why it rejects, holds or revises a question
     passes: float  # the share of questions that is expected to go on, to estimate calls before they are made
-    source: str  # where this share, or the check, comes from
-    judge: Callable[[Candidate, Desk], Judged] | None = None
-    """Checks one question; None for duplicates, which compares questions with each other."""
+    what: str  # what it finds out
+    judge: Callable[[Candidate, Desk], Judged] | None = None  # None: it compares questions with each other
 
     def applies(self, candidate: Candidate) -> bool:
         if self.is_for == "answerable":
@@ -78,120 +75,84 @@ class Check:
 
 
 CHECKS: Sequence[Check] = (
+    # our choice
     Check(
         "static",
-        "form, pages, format, wording, and where the answer stands in the text; no model",
         "all",
-        (
-            *("page-not-shown", "page-out-of-range", "too-many-pages", "long-form-answer", "empty-answer"),
-            *("unknown-answer-format", "answer-of-format-none", "preamble", "several-questions", "answer-in-question"),
-            *("deictic", "document-meta", "length", "qualifier-missing", "ungrounded", "evidence-page-elsewhere"),
-            *("not-a-minimal-edit", "qualifier-in-document"),
-        ),
         0.90,
-        "our choice",
+        "form, pages, format, wording, and where the answer stands in the text; no model",
         text_checks.static,
     ),
-    Check(
-        "duplicates",
-        "whether a smaller slot of the document asks the same; no model",
-        "all",
-        ("duplicate", "near-duplicate"),
-        0.98,
-        "M-LongDoc's release: 40 of 2,520 are near-duplicates",
-    ),
+    # M-LongDoc's release: 40 of 2,520 are near-duplicates
+    Check("duplicates", "all", 0.98, "whether a smaller slot of the document asks the same; no model"),
+    # our choice
     Check(
         "decontamination",
-        "whether a named benchmark has the question or its page; no model",
         "all",
-        ("benchmark-question", "benchmark-page"),
         1.0,
-        "our choice",
+        "whether a named benchmark has the question or its page; no model",
         text_checks.decontaminated,
     ),
+    # MMLongBench-Doc, section 3.3
     Check(
         "no-document",
-        "whether a model knows the answer without the document",
         "answerable",
-        ("answerable-without-document", "unchecked-without-document"),
         0.92,
-        "MMLongBench-Doc, section 3.3",
+        "whether a model knows the answer without the document",
         model_stages.without_document,
     ),
+    # M-LongDoc, section 2.2
     Check(
         "checklist",
-        "M-LongDoc's four items, by a model of another family than the author's",
         "answerable",
-        ("checklist-type", "checklist-need", "checklist-clear", "checklist-difficulty", "invalid-reply", "refusal"),
         0.801,
-        "M-LongDoc, section 2.2",
+        "M-LongDoc's four items, by a model of another family than the author's",
         model_stages.checklist,
     ),
+    # MMLongBench-Doc, section 5.1
     Check(
-        "sufficiency",
-        "whether the evidence pages alone give the answer",
-        "answerable",
-        ("evidence-insufficient",),
-        0.90,
-        "MMLongBench-Doc, section 5.1",
-        model_stages.sufficiency,
+        "sufficiency", "answerable", 0.90, "whether the evidence pages alone give the answer", model_stages.sufficiency
     ),
+    # MMLongBench, B.5
     Check(
-        "wrong-document",
-        "whether another document gives the answer",
-        "answerable",
-        ("document-independent", "anchor-weak"),
-        0.98,
-        "MMLongBench, B.5",
-        model_stages.wrong_document,
+        "wrong-document", "answerable", 0.98, "whether another document gives the answer", model_stages.wrong_document
     ),
+    # M-LongDoc, section 4.1
     Check(
         "necessity",
-        "whether other pages give the answer, too; the evidence is revised",
         "answerable",
-        ("evidence-elsewhere",),
         1.0,
-        "M-LongDoc, section 4.1",
+        "whether other pages give the answer, too; the evidence is revised",
         model_stages.necessity,
     ),
+    # MMLongBench-Doc, A.4
     Check(
         "each-page",
-        "whether each of several evidence pages is needed; the evidence is revised",
         "several pages",
-        ("shortcut",),
         1.0,
-        "MMLongBench-Doc, A.4",
+        "whether each of several evidence pages is needed; the evidence is revised",
         model_stages.each_page,
     ),
+    # two corrections of MMLongBench-Doc
     Check(
         "whole-document",
-        "whether any page answers an unanswerable question, or adds to a count or a list",
         "about all",
-        ("answerable-after-all", "incomplete-answer", "unchecked-whole-document"),
         0.95,
-        "two corrections of MMLongBench-Doc",
+        "whether any page answers an unanswerable question, or adds to a count or a list",
         model_stages.whole_document,
     ),
+    # MMLongBench-Doc, section 3.3
     Check(
         "round-trip",
-        "whether two models agree with the answer among other pages",
         "answerable",
-        ("answers-disagree", "ambiguous"),
         1.0,
-        "MMLongBench-Doc, section 3.3",
+        "whether two models agree with the answer among other pages",
         model_stages.round_trip,
     ),
-    Check(
-        "grades",
-        "what a committee of three other families grades",
-        "answerable",
-        ("low-grade", "judges-contradict", "invalid-reply"),
-        0.95,
-        "M-LongDoc, section 2.3",
-        model_stages.grades,
-    ),
+    # M-LongDoc, section 2.3
+    Check("grades", "answerable", 0.95, "what a committee of three other families grades", model_stages.grades),
 )
-"""The checks, in their order."""
+"""The checks in their order. The comment of each says where the check, or its share of passes, comes from."""
 AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
 """The checks that a question goes through again if the last of them revised its evidence."""
 DRAFT_PASSES = 0.97  # the share of drafts that have the form; our choice
@@ -218,13 +179,7 @@ class Funnel:
     held: list[Candidate] = field(default_factory=list)  # questions about which people decide
 
     def run(self) -> None:
-        """Run all stages.
-
-        Raises:
-            WritingError: calls about pages failed, so that no slot can be drawn.
-            EndpointError: the endpoint cannot be called.
-
-        """
+        """Run all stages; a call about a page that fails ends the run, because no slot can be drawn."""
         sweep(self.out)
         used = [document.line for document in self.library.documents.values()]
         self.documents = sorted((*self.library.left_out, *used), key=lambda line: line.doc)
@@ -278,7 +233,7 @@ class Funnel:
             if of == "edits" and check.is_for not in ("all", "about all"):
                 continue
             before = {candidate.slot: candidate.pages for candidate in candidates}
-            candidates = self._done(f"{of}-{check.name}", self._judged(check, candidates))
+            candidates = self._judged(f"{of}-{check.name}", check, candidates)
             rounds = 0
             # Questions whose evidence was revised go through the checks again. Each round takes at least one page of a
             # question away, so there are few rounds.
@@ -289,30 +244,26 @@ class Funnel:
                 before |= {candidate.slot: candidate.pages for candidate in changed}
                 passing = changed
                 for again in (check for check in CHECKS if check.name in AGAIN):
-                    passing = self._done(f"{of}-again-{rounds}-{again.name}", self._judged(again, passing))
+                    passing = self._judged(f"{of}-again-{rounds}-{again.name}", again, passing)
                 after = {candidate.slot: candidate for candidate in passing}
                 ended = {candidate.slot for candidate in changed} - after.keys()
                 candidates = [after.get(each.slot, each) for each in candidates if each.slot not in ended]
         return candidates
 
-    def _judged(self, check: Check, candidates: list[Candidate]) -> list[Judged]:
-        judge = check.judge
-        if judge is None:
-            return text_checks.duplicates(candidates)
-        return self._each(
-            check.name,
-            candidates,
-            lambda candidate, desk: judge(candidate, desk) if check.applies(candidate) else passed(candidate),
-        )
+    def _judged(self, stage: str, check: Check, candidates: list[Candidate]) -> list[Candidate]:
+        if (judge := check.judge) is None:
+            return self._done(stage, text_checks.duplicates(candidates))
 
-    def _desk(self) -> Desk:
-        return Desk(self.library, self.settings, self.client)
+        def lines(candidate: Candidate, desk: Desk) -> Judged:
+            return judge(candidate, desk) if check.applies(candidate) else passed(candidate)
+
+        return self._done(stage, self._each(check.name, candidates, lines))
 
     def _each(self, name: str, items: Sequence[S], do: Callable[[S, Desk], Judged]) -> list[Judged]:
         """Return the line of each slot or question, in order. One whose call fails is pending."""
 
         def one(item: S) -> Judged:
-            desk = self._desk()
+            desk = Desk(self.library, self.settings, self.client)
             try:
                 line = do(item, desk)
             except CallFailedError as error:
@@ -345,7 +296,7 @@ class Funnel:
         def one(page: PageLine) -> PageLine:
             if (page.doc, page.page) not in looked:
                 return unconfirmed(page)
-            desk = self._desk()
+            desk = Desk(self.library, self.settings, self.client)
             draws = Draws((self.settings.seed, page.doc, "kinds", page.page))
             try:
                 page = confirm(page, draws.choice("model", self.settings.models), desk)

@@ -105,7 +105,7 @@ class Judged(Line):
 
     slot: str
     outcome: Outcome
-    reason: str = ""  # a slug by which outcomes are counted (see `funnel.CHECKS`); mostly empty if it passed
+    reason: str = ""  # a slug by which outcomes are counted; mostly empty if it passed
     detail: str = ""
     candidate: Candidate | None = None  # as it goes on; None if it does not
     calls: tuple[Called, ...] = ()

@@ -89,14 +89,7 @@ def prepare(
     against: Sequence[Path] = (),
     rule: str = RULE,
 ) -> Plan:
-    """Read the documents, and say what will be asked; no call is made.
-
-    Raises:
-        WritingError: the settings make no sense, or no document can be used.
-        ReleaseError: a package that a check without a model needs is not installed.
-        SourceError: a table or a benchmark cannot be read.
-
-    """
+    """Read the documents, and say what will be asked; no call is made."""
     if settings.published_after and not is_date(settings.published_after):
         raise WritingError(f"--published-after {settings.published_after}: expected a date such as 2024-05-31")
     settings.check()
@@ -124,14 +117,7 @@ def prepare(
 
 
 def make(plan: Plan, endpoint: EndpointSettings, progress: Progress, backoff: Backoff | None = None) -> Made:
-    """Run all stages; write the table if no call is pending, and otherwise remove that of an earlier run.
-
-    Raises:
-        EndpointError: the endpoint cannot be called.
-        WritingError: calls about pages failed.
-        BuildError: another process writes this folder.
-
-    """
+    """Run all stages; write the table if no call is pending, and otherwise remove that of an earlier run."""
     out = plan.out
     with file_lock(out / f".{CALLS}.writing", str(out)), closing(ModelClient(endpoint, backoff or Backoff())) as client:
         funnel = Funnel(plan.library, plan.settings, client, out, progress)

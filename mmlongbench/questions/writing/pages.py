@@ -51,13 +51,8 @@ def layer_pages(documents: Mapping[str, ReadDocument]) -> list[PageLine]:
 
 
 def kind_of(facts: PageFacts, number: int, boilerplate: Collection[str] = ()) -> PageKind:
-    """Return what the layer tells about a page.
-
-    Args:
-        facts: what the layer has.
-        number: the number of the page, from 1.
-        boilerplate: the keys of pages that stand in several documents.
-
+    """Return what the layer tells about a page, by its number from 1; `boilerplate` has the keys of pages that stand in
+    several documents.
     """
     if facts.lost:
         return ("damaged",), 0.0, (facts.lost,)

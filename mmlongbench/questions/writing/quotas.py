@@ -50,11 +50,6 @@ _SAFE = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def minima_of(doc_type: str) -> Counter[str]:
-    """Return the minima of a type of document.
-
-    >>> [minima_of(name)["all"] for name in ("Financial report", "Research report / Introduction", "")]
-    [10, 5, 6]
-    """
     name = doc_type.casefold()
     return Counter(next((minima for part, minima in MINIMA.items() if part in name), UNKNOWN))
 
@@ -63,13 +58,7 @@ def wanted_of(doc_type: str, pages: Mapping[Kind, int], per_document: int) -> di
     """Return how many questions of each kind are wanted of a document, and the minimum of each kind.
 
     Single-page questions are one third each about text, tables and figures, as far as the document has such pages; what
-    it does not have is asked about the others.
-
-    Args:
-        doc_type: its type.
-        pages: how many of its pages have each kind of content.
-        per_document: the wanted number of questions; 0: the minimum.
-
+    it does not have is asked about the others. `pages` says how many have each kind of content.
     """
     minima = minima_of(doc_type)
     total = max(per_document, minima["all"])
@@ -164,11 +153,7 @@ def slots(
 
 
 def _format(at: float) -> AnswerFormat:
-    """Return the format at a place between 0 and 1, by the shares of formats.
-
-    >>> _format(0.0), _format(0.3), _format(0.7), _format(0.999)
-    ('String', 'Integer', 'Float', 'List')
-    """
+    """Return the format at a place between 0 and 1, by the shares of formats."""
     for format, share in FORMATS.items():
         if at < share:
             return format

@@ -53,16 +53,7 @@ def forecast(
     """Return what each stage is expected to take; with `is_sure`, as if every question passed every check.
 
     A question reaches a stage with the probability that it passes those before it (`CHECKS`). Pages cost what the rule
-    of a model says for their size.
-
-    Args:
-        documents: the documents.
-        looks: how many pages a model looks at.
-        slots: the slots, as if a model saw figures wherever it looks.
-        settings: the settings.
-        is_sure: whether everything passes.
-        rule: the model whose rule counts pages.
-
+    of a model says for their size; a model looks at `looks` of them before the slots are drawn.
     """
     zoom, counted = settings.dpi / POINTS_PER_INCH, vision_rule(rule)
     per_page = fmean(
