@@ -40,7 +40,6 @@ datasets:
 """
 """The manifest: `facets` names the further columns of the table, by which reports break scores down."""
 _COLUMNS = (
-    "id",
     "question",
     "answer",
     "pages",
@@ -51,7 +50,7 @@ _COLUMNS = (
     "kind",
     "synthetic",
 )
-"""The columns of the table, which are fields of a question; the second one is `doc`, the document."""
+"""The columns of the table after `id` and `doc`; they are fields of a question."""
 MMLONGBENCH_DOC: Mapping[str, Mapping[str, float]] = {
     "answer_format": {"String": 29.1, "Integer": 34.8, "Float": 18.5, "List": 17.6},
     "evidence_pages": {"single-page": 45.7, "cross-page": 33.7, "unanswerable": 20.6},
@@ -112,7 +111,8 @@ def write_folder(
     )
     write_lines(out / QUESTIONS, kept)
     write_lines(out / REJECTS, left)
-    write_whole(out / TABLE, map(_row, kept))
+    rows = ({"id": each.id, "doc": each.document, **{name: getattr(each, name) for name in _COLUMNS}} for each in kept)
+    write_whole(out / TABLE, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
     write_whole(out / SUMMARY, [summary.model_dump_json(indent=1).encode(), b"\n"])
     where = Path(os.path.relpath(documents.absolute(), out.absolute())).as_posix()
     manifest = _FORM.format(n=len(kept), made=made, table=TABLE, documents=json.dumps(where, ensure_ascii=False))
@@ -148,12 +148,6 @@ def evidence_pages(question: Question) -> str:
     if question.answer_format == "None":
         return "unanswerable"
     return "single-page" if len(question.pages) == 1 else "cross-page"
-
-
-def _row(question: Question) -> bytes:
-    row = {name: getattr(question, name) for name in _COLUMNS}
-    row = {"id": row.pop("id"), "doc": question.document, **row}
-    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
 def _counts(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:

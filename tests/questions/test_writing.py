@@ -164,7 +164,7 @@ def test_a_word_that_names_a_table_is_not_deictic() -> None:
         "Great Quarl had how many boats in 1903?",
         "Which map of the harbour shows the old mole?",
     ):
-        assert text_checks.wording_fault(candidate(question=question)) is None
+        assert text_checks.wording_fault(question, candidate().answer) is None
 
 
 @pytest.mark.parametrize(("word", "reason"), [("year", "qualifier-missing"), ("summer", "")])

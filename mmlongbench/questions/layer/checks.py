@@ -62,7 +62,13 @@ def first_failed(pages: Sequence[Page], candidate: Candidate) -> Failed | None:
 def answer_again(pages: Sequence[Page], candidate: Candidate) -> str | tuple[str, ...] | None:
     """Return the answer by the second path; None if the lines have other words than the marks say."""
     for mark in candidate.marks:
-        letters = "".join(filter(str.isalnum, _lines_in(pages[mark.page - 1], mark.box).casefold()))
+        box, lines = mark.box, ((line.box, line.text) for line in pages[mark.page - 1].lines)
+        touching = (
+            text
+            for at, text in lines
+            if at.x0 < box.x1 and at.x1 > box.x0 and at.y0 < box.y1 - 1 and at.y1 > box.y0 + 1
+        )
+        letters = "".join(filter(str.isalnum, " ".join(touching).casefold()))
         words = ("".join(filter(str.isalnum, word.casefold())) for word in mark.text.split())
         if not all(word in letters for word in words):
             return None
@@ -82,14 +88,6 @@ def answer_again(pages: Sequence[Page], candidate: Candidate) -> str | tuple[str
         ):
             return answer_of(values[2])
     return None
-
-
-def _lines_in(page: Page, box: Box) -> str:
-    return " ".join(
-        line.text
-        for line in page.lines
-        if line.box.x0 < box.x1 and line.box.x1 > box.x0 and line.box.y0 < box.y1 - 1 and line.box.y1 > box.y0 + 1
-    )
 
 
 def _fraction(printed: str) -> Fraction | None:

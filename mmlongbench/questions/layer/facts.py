@@ -126,7 +126,7 @@ class Fact:
     group: str  # the last line above without values; empty if there is none
     header: str
     value: str  # the value as it is printed, without blanks after signs
-    boxes: tuple[Box, Box, Box]  # where the label, the header over this column alone, and the value are
+    boxes: tuple[Box, ...]  # where the label, the header over this column alone, and the value are
     leaf: str  # the header over this column alone
     has_ink: bool  # whether the words of label, header and value hold ink
 
@@ -143,7 +143,7 @@ def facts_of(pages: Sequence[Page], index: PageIndex, losses: Counter[str]) -> I
     """Yield the facts of a document; `losses` counts why tables and cells gave none."""
     contents = frozenset(page.number for page in pages if is_contents(page))
     names = [name for page in pages if page.number not in contents for name in _names_of(page)]
-    captions = Counter(caption for page in pages if page.number not in contents for caption in _captions_on(page))
+    captions = Counter(_caption(line.text) for page in pages if page.number not in contents for line in page.lines)
     headings = Counter(normal(name.headings[0]) for name in names if name.headings)
     called = {(name.page, name.number): name for name in names}
     ends = [
@@ -185,13 +185,15 @@ def _names_of(page: Page) -> Iterator[TableName]:
         unit = _unit(
             " ".join(page.text_in(box) for box, kind in near if kind in ("text", "caption", *_HEADINGS))[-300:]
         )
-        captions = [box for box, kind in near if kind in ("caption", "text", *_HEADINGS) and _captions_in(page, box)]
+        captions = [
+            box for box, kind in near if kind in ("caption", "text", *_HEADINGS) and _caption(page.text_in(box))
+        ]
         if captions:
             nearest = min(captions, key=lambda box: _distance(box, table))
             tables = [other for other in page.tables if _distance(nearest, other) <= NEAR]
             if min(tables, key=lambda other: (_distance(nearest, other), other)) == table:
                 unit = unit or _unit(page.text_in(nearest))
-                yield TableName(page.number, number, _captions_in(page, nearest)[0], (), unit, nearest)
+                yield TableName(page.number, number, _caption(page.text_in(nearest)), (), unit, nearest)
                 continue
         above = [box for box, kind in near if kind in _HEADINGS and box.y1 <= table.y0 + 4]
         titles = [(box, clean_title(page.text_in(box))) for box in sorted(above, key=lambda box: -box.y1)]
@@ -217,16 +219,10 @@ def clean_title(text: str) -> str:
     return _CONTINUED.sub("", " ".join(text.split())).strip(" :–—-")
 
 
-def _captions_on(page: Page) -> Iterator[str]:
-    """Yield the name of each table of which a line of the page begins a part, such as `Table 3`."""
-    for line in page.lines:
-        if found := _CAPTION.match(" ".join(line.text.split())):
-            yield f"{found['kind'].capitalize()} {found['number']}"
-
-
-def _captions_in(page: Page, box: Box) -> list[str]:
-    found = _CAPTION.match(page.text_in(box))
-    return [f"{found['kind'].capitalize()} {found['number']}"] if found else []
+def _caption(text: str) -> str:
+    """Return the name of the table of which a text begins a part, such as `Table 3`; empty if it begins none."""
+    found = _CAPTION.match(" ".join(text.split()))
+    return f"{found['kind'].capitalize()} {found['number']}" if found else ""
 
 
 def _distance(box: Box, table: Box) -> float:
@@ -299,11 +295,7 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
                 row.group,
                 clean_label(header.text if any(_can_mean(header, other) for other in others) else header.leaf),
                 piece.text,
-                (
-                    around([w.box for w in parts[0]]),
-                    around([w.box for w in parts[1]]),
-                    around([w.box for w in parts[2]]),
-                ),
+                tuple(around([word.box for word in part]) for part in parts),
                 header.leaf,
                 all(word.has_ink for word in (*row.words, *header.words, *piece.words)),
             )

@@ -94,7 +94,9 @@ class Candidate:
 def candidates_of(sha256: str, facts: Sequence[Fact]) -> list[Candidate]:
     draws = Draws(("questions from the layer", sha256))
     plain = [fact for fact in facts if not is_general(fact.label) and not is_general(fact.header)]
-    return [candidate for make in KINDS for candidate in make(plain, draws)]
+    return [
+        candidate for make in (_values, _comparisons, _changes, _aggregates, _joins) for candidate in make(plain, draws)
+    ]
 
 
 def _values(facts: Sequence[Fact], draws: Draws) -> Iterator[Candidate]:
@@ -167,15 +169,6 @@ def _joins(facts: Sequence[Fact], draws: Draws) -> Iterator[Candidate]:
             yield Candidate(
                 "table-join", question + _unit(second), answer, used, second.header, "join", _accepted(second)
             )
-
-
-KINDS: tuple[Callable[[Sequence[Fact], Draws], Iterator[Candidate]], ...] = (
-    _values,
-    _comparisons,
-    _changes,
-    _aggregates,
-    _joins,
-)
 
 
 def _neighbours(facts: Sequence[Fact], draws: Draws, what: str, count: int) -> Iterator[tuple[Fact, ...]]:

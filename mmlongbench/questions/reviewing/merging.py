@@ -22,7 +22,6 @@ from mmlongbench.questions import table
 from mmlongbench.questions.question import Line, Question, Reject
 from mmlongbench.questions.reviewing.sheet import LABELS, Decision, Label, annotators_of, read_sheet, write_sheet
 from mmlongbench.questions.writing.answers import normal
-from mmlongbench.questions.writing.lines import Candidate
 from mmlongbench.questions.writing.text_checks import wording_fault
 from mmlongbench.statistics import ac1, drawn_places, interval, kappa
 
@@ -116,23 +115,17 @@ def merge(questions: Mapping[str, Question], sheets: Sequence[Path], share: floa
     settled, pairs = [], []
     for id, question in sorted(questions.items()):
         decisions = tuple(given.get(id, {}).values())
-        settled.append(_settle(question, decisions, annotators_of(question, share)))
+        # Two equal decisions count, or a third one between them. Two revisions must be the same revision.
+        is_equal = len({(each.label, each.revision) for each in decisions[:2]}) == 1
+        if len(decisions) < max(annotators_of(question, share), 1):
+            settled.append(Settled(question=question, decisions=decisions, needs="more"))
+        elif is_equal or len(decisions) > 2:
+            settled.append(Settled(question=question, decisions=decisions, final=decisions[0 if is_equal else -1]))
+        else:
+            settled.append(Settled(question=question, decisions=decisions, needs="third"))
         if len(decisions) > 1:
             pairs.append((question.document, decisions[0].label, decisions[1].label))
     return Merged(tuple(settled), tuple(faults), agreement(pairs))
-
-
-def _settle(question: Question, decisions: tuple[Decision, ...], wanted: int) -> Settled:
-    """Return what several annotators say about a question: two equal decisions count, or a third one between them. Two
-    revisions must be the same revision.
-    """
-    if len(decisions) < wanted or not decisions:
-        return Settled(question=question, decisions=decisions, needs="more")
-    if len(decisions) == 1 or len({(each.label, each.revision) for each in decisions[:2]}) == 1:
-        return Settled(question=question, decisions=decisions, final=decisions[0])
-    if len(decisions) > 2:
-        return Settled(question=question, decisions=decisions, final=decisions[-1])
-    return Settled(question=question, decisions=decisions, needs="third")
 
 
 def _wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | None:
@@ -143,19 +136,7 @@ def _wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | N
         return answer
     if (question.answer_format == "None") != (not question.pages):
         return "pages-and-answer", f"{question.answer_format} with {len(question.pages)} pages"
-    return wording_fault(
-        Candidate(
-            slot=before.id,
-            doc=question.document,
-            kind="text",
-            author="",
-            question=question.question,
-            answer=values,
-            answer_format=question.answer_format,
-            pages=question.pages,
-            about=question.pages,
-        )
-    )
+    return wording_fault(question.question, values)
 
 
 def _revised(question: Question, decision: Decision) -> Question:
@@ -263,7 +244,12 @@ def write_review(out: Path, merged: Merged, share: float) -> Path:
         yaml.safe_dump({id: erratum}, allow_unicode=True, sort_keys=False, width=110) for id, erratum in errata.items()
     )
     write_whole(reviewed / ERRATA, [(_HEAD + "".join(texts)).encode()])
-    _name_errata(reviewed / table.MANIFEST, {"exclude": earlier["exclude"]} if "exclude" in earlier else {})
+    # the manifest names the errata, and what the earlier one excludes; its first line is a comment, which stays
+    head, _, text = (reviewed / table.MANIFEST).read_text("utf-8").partition("\n")
+    manifest = yaml.safe_load(text)
+    manifest["datasets"][0] |= {"errata": ERRATA, **{name: earlier[name] for name in ("exclude",) if name in earlier}}
+    text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)
+    write_whole(reviewed / table.MANIFEST, [f"{head}\n{text}".encode()])
     table.write_lines(
         reviewed / "decisions.jsonl", [decision for each in merged.settled for decision in each.decisions]
     )
@@ -273,11 +259,3 @@ def write_review(out: Path, merged: Merged, share: float) -> Path:
     write_whole(reviewed / "faults.jsonl", faults)
     write_sheet(reviewed / "third.csv", [each.question for each in merged.needing("third")], share)
     return reviewed
-
-
-def _name_errata(path: Path, excluded: Mapping[str, object]) -> None:
-    """Add the errata to a manifest, and what the earlier one excludes; its first line is a comment, which stays."""
-    head, _, text = path.read_text("utf-8").partition("\n")
-    manifest = yaml.safe_load(text)
-    manifest["datasets"][0] |= {"errata": ERRATA, **excluded}
-    write_whole(path, [f"{head}\n{yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)}".encode()])

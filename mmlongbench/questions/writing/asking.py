@@ -195,6 +195,11 @@ class Said(BaseModel):
     input_tokens: int = 0
     output_tokens: int = 0
 
+    @classmethod
+    def of(cls, reply: Reply) -> "Said":
+        fields = {name: getattr(reply, name) for name in cls.model_fields if name != "text"}
+        return cls(text=reply.words, **fields)
+
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[F]):
@@ -226,20 +231,10 @@ class Request(Generic[F]):
             lambda _: messages(prompt, lambda number: self.pages[int(number)][1].data_uri(), instruction),
             schema_options(self.answer, MAX_TOKENS, self.temperature, self.sample),
             Said,
-            _said,
+            Said.of,
             reads_cut_off=True,
             reads_refusals=True,
         )
-
-
-def _said(reply: Reply) -> Said:
-    return Said(
-        text=reply.words,
-        finish_reason=reply.finish_reason,
-        is_refusal=reply.is_refusal,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-    )
 
 
 class CallFailedError(Exception):

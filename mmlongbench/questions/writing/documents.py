@@ -74,18 +74,16 @@ class Benchmark:
     def _by_words(self) -> Mapping[str | frozenset[str], list[int]]:
         numbers: dict[str | frozenset[str], list[int]] = {}
         for number, (_, question) in enumerate(self.questions):
-            for key in _word_keys(question):
+            for key in (*shingles(question), content_words(question)):
                 numbers.setdefault(key, []).append(number)
         return numbers
 
     def alike(self, question: str) -> Iterator[tuple[str, str]]:
         """Yield the questions, with their places, that share three words in a row or all words but grammar."""
-        numbers = {number for key in _word_keys(question) for number in self._by_words.get(key, ())}
-        yield from (self.questions[number] for number in sorted(numbers))
-
-
-def _word_keys(question: str) -> list[str | frozenset[str]]:
-    return [*shingles(question), content_words(question)]
+        keys = (*shingles(question), content_words(question))
+        yield from (
+            self.questions[number] for number in sorted({n for key in keys for n in self._by_words.get(key, ())})
+        )
 
 
 def read_benchmark(path: Path, kept: Path) -> Benchmark:

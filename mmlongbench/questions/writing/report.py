@@ -151,7 +151,19 @@ class Report(Line):
 
 
 def report_of(funnel: Funnel) -> Report:
-    stages = {name: _count(name, lines) for name, lines in funnel.stages.items()}
+    stages = {}
+    for name, lines in funnel.stages.items():
+        outcomes = Counter(line.outcome for line in lines)
+        stages[name] = StageCount(
+            stage=name,
+            reached=len(lines),
+            went_on=sum(outcomes[outcome] for outcome in GOES_ON),
+            revised=outcomes["revised"],
+            held=outcomes["held"],
+            rejected=outcomes["rejected"],
+            pending=outcomes["pending"],
+            reasons=dict(sorted(Counter(line.reason for line in lines if line.reason).items())),
+        )
     drafts, last = stages["drafts"].went_on, stages["drafts-grades"].went_on
     pages = {line.doc: line.pages for line in funnel.documents}
     evidence = Counter(
@@ -180,20 +192,6 @@ def report_of(funnel: Funnel) -> Report:
         },
         grades=grades,
         notes=tuple(_notes(funnel.settings, quotas, fifths, grades, words)),
-    )
-
-
-def _count(stage: str, lines: Sequence[Judged]) -> StageCount:
-    outcomes = Counter(line.outcome for line in lines)
-    return StageCount(
-        stage=stage,
-        reached=len(lines),
-        went_on=sum(outcomes[outcome] for outcome in GOES_ON),
-        revised=outcomes["revised"],
-        held=outcomes["held"],
-        rejected=outcomes["rejected"],
-        pending=outcomes["pending"],
-        reasons=dict(sorted(Counter(line.reason for line in lines if line.reason).items())),
     )
 
 

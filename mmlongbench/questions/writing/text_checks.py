@@ -74,19 +74,18 @@ def static(candidate: Candidate, desk: Desk) -> Judged:
     repairs = [*dict.fromkeys(repairs), *answer.repairs]
     changes = {"pages": tuple(sorted(set(pages))), "answer": answer.values, "answer_format": answer.format}
     candidate = candidate.model_copy(update={**changes, "repairs": tuple(repairs)})
-    if fault := wording_fault(candidate):
+    if fault := wording_fault(candidate.question, candidate.answer):
         return rejected(candidate.slot, *fault)
     return _grounded(candidate, document)
 
 
-def wording_fault(candidate: Candidate) -> tuple[str, str] | None:
+def wording_fault(question: str, answer: Sequence[str]) -> tuple[str, str] | None:
     """Return the reason and the detail of the first fault in the words of a question; None if there is none."""
-    question = candidate.question
     if _PREAMBLE.match(question):
         return "preamble", question[:60]
     if _QUESTIONS.search(question):
         return "several-questions", question[:120]
-    for value in candidate.answer:
+    for value in answer:
         plain = words(value)  # a single word or a short number may be in the question by chance
         is_telling = len(plain.split()) >= 2 or sum(map(str.isdigit, plain)) >= 3
         if is_telling and plain in words(question):
@@ -177,7 +176,7 @@ def _check_edit(candidate: Candidate, document: ReadDocument) -> Judged:
         return rejected(candidate.slot, "not-a-minimal-edit", f"{len(changes)} changes of its parent's words")
     _, low, high, first, last = changes[0]
     before, after = " ".join(was[low:high]), " ".join(now[first:last])
-    if fault := wording_fault(candidate):
+    if fault := wording_fault(candidate.question, candidate.answer):
         return rejected(candidate.slot, *fault)
     if there := [page for page, text in enumerate(document.texts, 1) if f" {after} " in text]:
         return rejected(candidate.slot, "qualifier-in-document", f"{after!r} is on page {listed(there[:5])}")
