@@ -143,13 +143,6 @@ def read_questions(path: Path) -> Iterator[Question]:
             ) from error
 
 
-def evidence_pages(question: Question) -> str:
-    """Return the group of a question by its number of pages, as MMLongBench-Doc names it."""
-    if question.answer_format == "None":
-        return "unanswerable"
-    return "single-page" if len(question.pages) == 1 else "cross-page"
-
-
 def _counts(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
     counts: dict[str, dict[str, int]] = {}
     for (one, two), count in sorted(Counter(pairs).items()):
@@ -159,9 +152,11 @@ def _counts(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
 
 def _distributions(questions: Sequence[Question]) -> dict[str, tuple[Share, ...]]:
     answerable = [each for each in questions if each.answer_format != "None"]
+    groups = ["single-page" if len(each.pages) == 1 else "cross-page" for each in answerable]
+    groups += ["unanswerable"] * (len(questions) - len(answerable))
     values: dict[str, tuple[list[str], int]] = {
         "answer_format": ([each.answer_format for each in answerable], len(answerable)),
-        "evidence_pages": ([evidence_pages(each) for each in questions], len(questions)),
+        "evidence_pages": (groups, len(questions)),
         "source": ([source for each in answerable for source in each.sources], len(answerable)),
     }
     shares = {}

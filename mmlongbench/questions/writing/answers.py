@@ -117,7 +117,13 @@ def agrees(gold: Sequence[str], said: Sequence[str], format: AnswerFormat) -> bo
     if format != "List" and len(said) != 1:
         return False
     if format in ("Integer", "Float"):
-        return _is_same_number(gold[0], said[0], is_float=format == "Float")
+        wanted, given = _number(gold[0]), _number(said[0])
+        if wanted is None or given is None:
+            return words(gold[0]) == words(said[0])
+        if format == "Integer":
+            return wanted == given
+        factors = (1, 100, 0.01) if ("%" in gold[0]) != ("%" in said[0]) else (1,)
+        return any(isclose(wanted * factor, given, rel_tol=0.01, abs_tol=1e-9) for factor in factors)
     if format != "List":
         return _is_same_text(gold[0], said[0])
     if Counter(map(words, gold)) == Counter(map(words, said)):
@@ -134,16 +140,6 @@ def agrees(gold: Sequence[str], said: Sequence[str], format: AnswerFormat) -> bo
 def same_answer(one: Sequence[str], other: Sequence[str], format: AnswerFormat) -> bool:
     """Return whether two answers that are not gold agree with each other."""
     return agrees(one, other, format) or agrees(other, one, format)
-
-
-def _is_same_number(gold: str, said: str, *, is_float: bool) -> bool:
-    wanted, given = _number(gold), _number(said)
-    if wanted is None or given is None:
-        return words(gold) == words(said)
-    if not is_float:
-        return wanted == given
-    factors = (1, 100, 0.01) if ("%" in gold) != ("%" in said) else (1,)
-    return any(isclose(wanted * factor, given, rel_tol=0.01, abs_tol=1e-9) for factor in factors)
 
 
 def _number(text: str) -> float | None:

@@ -105,13 +105,20 @@ def read_benchmark(path: Path, kept: Path) -> Benchmark:
     keys: dict[str, set[str]] = {}
     for pdf in pdfs:
         documents[pdf.stem] = sha256_of(pdf)
-        for key in _keys(pdf, kept / "page-keys" / f"{documents[pdf.stem]}.json"):
+        known = kept / "page-keys" / f"{documents[pdf.stem]}.json"
+        if not known.exists():
+            try:
+                own = [page.key for page in read_pages(pdf, Limits())]
+            except SourceError:
+                own = []  # a document of a benchmark that cannot be read has no pages to compare
+            write_whole(known, [json.dumps(own).encode()])
+        for key in json.loads(known.read_bytes()):
             keys.setdefault(key, set()).add(pdf.stem)
     if not questions and not documents:
         todo = "give a table with the column question, a release, or a folder of PDFs"
         raise SourceError(Fault("no-benchmark", "questions or documents", "none", path.name, todo=todo))
-    own = {key: min(names) for key, names in keys.items() if key and len(names) < UNRELATED}
-    return Benchmark(path.name, tuple(questions), tuple(sorted(documents.items())), own)
+    documents_of = {key: min(names) for key, names in keys.items() if key and len(names) < UNRELATED}
+    return Benchmark(path.name, tuple(questions), tuple(sorted(documents.items())), documents_of)
 
 
 def _rows(table: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -122,18 +129,6 @@ def _rows(table: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
     except SourceError as error:
         if error.fault.reason not in ("missing-column", "missing-columns"):
             raise
-
-
-def _keys(pdf: Path, kept: Path) -> list[str]:
-    if kept.exists():
-        known: list[str] = json.loads(kept.read_bytes())
-        return known
-    try:
-        keys = [page.key for page in read_pages(pdf, Limits())]
-    except SourceError:
-        keys = []  # a document of a benchmark that cannot be read has no pages to compare
-    write_whole(kept, [json.dumps(keys).encode()])
-    return keys
 
 
 def of_benchmark(document: ReadDocument, benchmarks: Sequence[Benchmark]) -> str:
@@ -167,22 +162,19 @@ class Library:
     def shown(self, doc: str, pages: Sequence[int]) -> tuple[LabelledPage, ...]:
         """Return pages of a document as models see them; a printed page number that differs is in the label."""
         document, shown = self.documents[doc], []
-        self._draw(document, [page for page in pages if (doc, page) not in self._pictures])
+        with self._drawing:  # one process draws, so one thread asks for it
+            folder = self.folder / f"{document.line.sha256[:16]}-{self.dpi}"
+            paths = {page: folder / f"{page}.jpg" for page in sorted({*pages}) if (doc, page) not in self._pictures}
+            if missing := [page - 1 for page, path in paths.items() if not path.exists()]:
+                for number, _, data in render_pages(document.path, missing, self.dpi, QUALITY, Limits()):
+                    write_whole(paths[number + 1], [data])
+            for page, path in paths.items():
+                self._pictures[doc, page] = Picture(path, sha256_of(path))
         for page in pages:
             printed = document.printed(page)
             label = f"Page {page} (printed page number {printed})" if printed and printed != page else f"Page {page}"
             shown.append((label, self._pictures[doc, page]))
         return tuple(shown)
-
-    def _draw(self, document: ReadDocument, pages: Sequence[int]) -> None:
-        with self._drawing:  # one process draws, so one thread asks for it
-            folder = self.folder / f"{document.line.sha256[:16]}-{self.dpi}"
-            paths = {page: folder / f"{page}.jpg" for page in sorted({*pages})}
-            if missing := [page - 1 for page, path in paths.items() if not path.exists()]:
-                for number, _, data in render_pages(document.path, missing, self.dpi, QUALITY, Limits()):
-                    write_whole(paths[number + 1], [data])
-            for page, path in paths.items():
-                self._pictures[document.name, page] = Picture(path, sha256_of(path))
 
     def ranked(self, doc: str, question: str, without: Sequence[int] = ()) -> list[int]:
         """Return the pages of a document by BM25 for a question, best first. Pages without text, and pages with equal

@@ -254,10 +254,10 @@ class Funnel:
         if (judge := check.judge) is None:
             return self._done(stage, text_checks.duplicates(candidates))
 
-        def lines(candidate: Candidate, desk: Desk) -> Judged:
+        def judged(candidate: Candidate, desk: Desk) -> Judged:
             return judge(candidate, desk) if check.applies(candidate) else passed(candidate)
 
-        return self._done(stage, self._each(check.name, candidates, lines))
+        return self._done(stage, self._each(check.name, candidates, judged))
 
     def _each(self, name: str, items: Sequence[S], do: Callable[[S, Desk], Judged]) -> list[Judged]:
         """Return the line of each slot or question, in order. One whose call fails is pending."""

@@ -172,7 +172,15 @@ def report_of(funnel: Funnel) -> Report:
     fifths = tuple(round(evidence[fifth] / max(1, evidence.total()), 4) for fifth in range(5))
     words, _ = words_alone(funnel.accepted)
     words = words.model_copy(update={"dropped": stages["words-alone"].reasons.get(TOLD, 0)})
-    quotas, grades, calls = _reached(funnel), _grades(funnel), list(funnel.calls())
+    quotas, calls = _reached(funnel), list(funnel.calls())
+    given: dict[str, list[int]] = {}
+    for line in funnel.stages["drafts-grades"]:
+        said = line.detail.partition(": ")[2].partition(";")[0]  # as `model_stages.grades` writes it
+        for part in said.split(", "):
+            model, _, grade = part.rpartition(" ")
+            if model and grade.isdecimal():
+                given.setdefault(model, []).append(int(grade))
+    grades = {model: round(fmean(grades), 4) for model, grades in sorted(given.items())}
     return Report(
         documents=dict(sorted(Counter(line.reason or "used" for line in funnel.documents).items())),
         counts=funnel.counts,
@@ -232,17 +240,6 @@ def _selection(round_trip: Sequence[Judged]) -> Iterator[dict[str, str | int | f
             "none_agrees": asked - agreed,
             "share": round(agreed / asked, 4),  # that at least one model answered; these pass by themselves
         }
-
-
-def _grades(funnel: Funnel) -> dict[str, float]:
-    given: dict[str, list[int]] = {}
-    for line in funnel.stages["drafts-grades"]:
-        said = line.detail.partition(": ")[2].partition(";")[0]  # as `model_stages.grades` writes it
-        for part in said.split(", "):
-            model, _, grade = part.rpartition(" ")
-            if model and grade.isdecimal():
-                given.setdefault(model, []).append(int(grade))
-    return {model: round(fmean(grades), 4) for model, grades in sorted(given.items())}
 
 
 def _notes(
