@@ -19,8 +19,7 @@ from mmlongbench.errors import SourceError
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.questions import table
 from mmlongbench.questions.question import Grounding, Question, Reject, question_id
-from mmlongbench.questions.reviewing.merging import HELD, agreement, merge, read_folder, write_review
-from mmlongbench.questions.reviewing.sheet import write_sheet
+from mmlongbench.questions.review import HELD, agreement, merge, read_folder, write_review, write_sheet
 from mmlongbench.statistics import ac1, kappa
 
 ASKED = (

@@ -2,7 +2,8 @@
 
 A table is called by its numbered caption, or by its heading; where the document has this heading on other pages too, by
 the heading of its page as well. No other page of the document, except its contents, has these words. The row and the
-column are called by words that no other row and column of the table have.
+column are called by words that no other row and column of the table have. The second reader of tables, `confirms`, has
+the grids that PyMuPDF finds; the words of a cell are those whose middle is in it.
 """
 
 import re
@@ -12,8 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from mmlongbench.questions.layer.grids import confirms
-from mmlongbench.questions.layer.page import Box, Page, around
+from mmlongbench.questions.layer.page import Box, Grid, Page, Word, around
 from mmlongbench.questions.layer.words import YEAR, Header, Row, WordTable, clean_label, read_table
 
 MAX_LABEL_WORDS, MAX_TITLE_WORDS = 14, 16  # longer labels and headings are not quoted
@@ -43,6 +43,8 @@ _NO_TITLE = re.compile(
 """Matches what is no title: units, names of companies, and words whose last letter stands alone."""
 _HEADINGS = ("section-header", "title")
 _CONTENTS = frozenset(("contents", "table of contents", "index", "list of tables", "list of figures"))
+_CLOSING = frozenset("%)") | {")%", "%)"}
+_SIGNS = _CLOSING | frozenset("$€£¥(") | {"US$", "C$"}
 
 
 def normal(text: str) -> str:
@@ -341,3 +343,53 @@ def _rows_like(row: Row, name: TableName, page: Page) -> int:
     return sum(
         bool(label) and line.startswith(label) and not any(map(str.isalpha, line.removeprefix(label))) for line in lines
     )
+
+
+def confirms(page: Page, label: Sequence[Word], header: Sequence[Word], value: Sequence[Word], first: float) -> bool:
+    """Return whether a grid has in one row and one column the label, the header over this column alone, and the value
+    that the reader of words has; `first` is the left edge of the first column of values.
+    """
+    for grid in page.raw.grids:
+        row, box = _place(grid, value[-1].box)
+        if box is None:
+            continue
+        in_cell = {word.box for word in page.words_in(box, 0.0) if word.text not in _SIGNS and word.is_text}
+        in_row = [word for cell in grid.rows[row] if cell for word in page.words_in(cell, 0.0)]
+        left = {word.box for word in in_row if word.box.x1 <= first + 0.5 and word.is_text}
+        is_value = in_cell == {word.box for word in value if word.text not in _SIGNS}
+        if is_value and left == {word.box for word in label if word.is_text}:
+            wide = _with_empty_cells(page, grid.rows[row], box)
+            if all(_is_over(grid, row, wide, word.box) for word in header):
+                return True
+    return False
+
+
+def _place(grid: Grid, value: Box) -> tuple[int, Box | None]:
+    for number, row in enumerate(grid.rows):
+        for box in row:
+            if box and box.holds(value.x, value.y):
+                return number, box
+    return 0, None
+
+
+def _with_empty_cells(page: Page, row: Sequence[Box | None], box: Box) -> Box:
+    """Return a cell with the cells beside it that are empty; a cell left of it may have a currency sign."""
+    cells = sorted((cell for cell in row if cell), key=lambda cell: cell.x0)
+    at, left, right = cells.index(box), box.x0, box.x1
+    for cell in reversed(cells[:at]):
+        if any(word.is_text for word in page.words_in(cell, 0.0)):
+            break
+        left = cell.x0
+    for cell in cells[at + 1 :]:
+        if any(word.text not in _CLOSING for word in page.words_in(cell, 0.0)):
+            break
+        right = cell.x1
+    return Box(left, box.y0, right, box.y1)
+
+
+def _is_over(grid: Grid, row: int, box: Box, word: Box) -> bool:
+    """Return whether a word of a header is in a cell above that shares a part of the column, or above the grid."""
+    if word.y < min(cell.y0 for cells in grid.rows for cell in cells if cell):
+        return box.x0 - 2 <= word.x <= box.x1 + 2
+    above = (cell for cells in grid.rows[:row] for cell in cells if cell)
+    return any(cell.holds(word.x, word.y) and cell.x0 < box.x1 - 1 and cell.x1 > box.x0 + 1 for cell in above)

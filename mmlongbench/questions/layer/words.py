@@ -1,7 +1,7 @@
 """The first reader of tables: columns, headers, rows with labels and groups, from the places of words alone.
 
 Words become visual lines, and lines become pieces: runs of words without a wide gap, which are the cells of a table
-that has no lines between its cells. It knows nothing of the grids that PyMuPDF finds (`grids.py`).
+that has no lines between its cells. It knows nothing of the grids that PyMuPDF finds (`facts.confirms`).
 """
 
 import re

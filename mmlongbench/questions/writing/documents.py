@@ -74,13 +74,14 @@ class Benchmark:
     def _by_words(self) -> Mapping[str | frozenset[str], list[int]]:
         numbers: dict[str | frozenset[str], list[int]] = {}
         for number, (_, question) in enumerate(self.questions):
-            for key in (*shingles(question), content_words(question)):
+            keys: list[str | frozenset[str]] = [*shingles(question), content_words(question)]
+            for key in keys:
                 numbers.setdefault(key, []).append(number)
         return numbers
 
     def alike(self, question: str) -> Iterator[tuple[str, str]]:
         """Yield the questions, with their places, that share three words in a row or all words but grammar."""
-        keys = (*shingles(question), content_words(question))
+        keys: list[str | frozenset[str]] = [*shingles(question), content_words(question)]
         yield from (
             self.questions[number] for number in sorted({n for key in keys for n in self._by_words.get(key, ())})
         )
