@@ -25,7 +25,7 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.tables import Columns, table_rows
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Line, Question, Reject
+from mmlongbench.questions.table import Line, Question, Reject
 from mmlongbench.questions.writing.answers import normal
 from mmlongbench.questions.writing.text_checks import wording_fault
 from mmlongbench.statistics import ac1, drawn_places, interval, kappa

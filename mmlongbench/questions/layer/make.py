@@ -28,8 +28,16 @@ from mmlongbench.questions.layer.checks import Failed, first_failed, misread, oc
 from mmlongbench.questions.layer.facts import PageIndex, facts_of, normal
 from mmlongbench.questions.layer.kinds import ABSENT, Candidate, candidates_of, is_general, stems, twin_of
 from mmlongbench.questions.layer.page import Page, layer_version, pages_of
-from mmlongbench.questions.question import Grounding, Line, Question, Reject, question_id
-from mmlongbench.questions.table import Summary, write_folder, write_lines
+from mmlongbench.questions.table import (
+    Grounding,
+    Line,
+    Question,
+    Reject,
+    Summary,
+    question_id,
+    write_folder,
+    write_lines,
+)
 
 DOCUMENTS = "documents.jsonl"  # the file with a line for each document: what it gives, and why not more
 LAYERS = "layers"  # the folder of the cache, below the output

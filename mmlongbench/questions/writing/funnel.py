@@ -26,8 +26,7 @@ from mmlongbench.io.files import sweep
 from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.client import ModelClient
-from mmlongbench.questions.question import Line
-from mmlongbench.questions.table import write_lines
+from mmlongbench.questions.table import Line, write_lines
 from mmlongbench.questions.writing import model_stages, text_checks
 from mmlongbench.questions.writing.asking import CallFailedError, Desk, WritingError, WritingSettings
 from mmlongbench.questions.writing.documents import Library

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from mmlongbench.answers import AnswerFormat
-from mmlongbench.questions.question import Line
+from mmlongbench.questions.table import Line
 
 Kind: TypeAlias = Literal["text", "table", "figure", "layout", "cross", "unanswerable"]
 """What a question is about: one kind of content on one page, several pages, or something that is not there."""

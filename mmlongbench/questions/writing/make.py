@@ -28,7 +28,7 @@ from mmlongbench.likeness import missing
 from mmlongbench.models.client import Backoff, ModelClient
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Grounding, Question, Reject, question_id
+from mmlongbench.questions.table import Grounding, Question, Reject, question_id
 from mmlongbench.questions.writing import pages
 from mmlongbench.questions.writing.asking import WritingError, WritingSettings, wordings
 from mmlongbench.questions.writing.documents import Library, is_date, read_benchmark, read_library

@@ -12,7 +12,7 @@ from math import ceil
 
 from mmlongbench.answers import AnswerFormat
 from mmlongbench.draws import Draws
-from mmlongbench.questions.question import Line
+from mmlongbench.questions.table import Line
 from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.asking import WritingSettings
 from mmlongbench.questions.writing.documents import ReadDocument

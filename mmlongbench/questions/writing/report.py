@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from mmlongbench.documents.pdf import POINTS_PER_INCH
-from mmlongbench.questions.question import Line
+from mmlongbench.questions.table import Line
 from mmlongbench.questions.writing.asking import WritingSettings, family
 from mmlongbench.questions.writing.documents import ReadDocument
 from mmlongbench.questions.writing.funnel import CHECKS, DRAFT_PASSES, Funnel
