@@ -12,7 +12,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -30,6 +30,11 @@ from mmlongbench.questions.writing.answers import normal
 from mmlongbench.questions.writing.text_checks import wording_fault
 from mmlongbench.statistics import ac1, drawn_places, interval, kappa
 
+REVIEWED = "reviewed"
+HELD = "held.jsonl"
+ERRATA = "errata.yaml"
+RESAMPLES = 2000  # how often documents are drawn with replacement, for the interval of kappa
+_HEAD = "# What people changed in these questions, who and why. The manifest applies this file.\n"
 Label: TypeAlias = Literal["Retain", "Revise", "Remove"]
 """What an annotator decides about a question (MMLongBench-Doc, A.4)."""
 LABELS: tuple[Label, ...] = ("Retain", "Revise", "Remove")
@@ -144,7 +149,7 @@ def read_sheet(path: Path, known: Mapping[str, Question]) -> Iterator[tuple[str,
         if cells["decision"]:
             found = _decision(cells, known)
             if isinstance(found, Fault):
-                found = Fault(found.reason, found.expected, found.found[:40], path.name, place, found.field, found.todo)
+                found = replace(found, found=found.found[:40], file=path.name, place=place)
             yield place, found
 
 
@@ -199,13 +204,6 @@ def _revision(cells: Mapping[str, str], question: Question) -> Revision | Fault:
         todo = "fill question_new, answer_new or pages_new; or decide Retain or Remove"
         return Fault("revised-without-a-change", "a new question, answer or pages", "none", field="decision", todo=todo)
     return revision
-
-
-REVIEWED = "reviewed"
-HELD = "held.jsonl"
-ERRATA = "errata.yaml"
-RESAMPLES = 2000  # how often documents are drawn with replacement, for the interval of kappa
-_HEAD = "# What people changed in these questions, who and why. The manifest applies this file.\n"
 
 
 class Agreement(Line):

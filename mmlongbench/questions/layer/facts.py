@@ -282,12 +282,14 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
                 reason = "table-of-contents"
             if not reason and number_of(piece.text) is None:
                 reason = "no-plain-number"
-            if not reason and not confirms(page, row.words, header.leaf_words, piece.words, table.columns[0][0]):
+            own = [word for part in header.own for word in part.piece.words]
+            if not reason and not confirms(page, row.words, own, piece.words, table.columns[0][0]):
                 reason = "readers-disagree"
             if reason:
                 losses[reason] += 1
                 continue
-            parts = row.words, header.leaf_words, piece.words
+            parts = row.words, own, piece.words
+            over = [word for part in header.parts if part.is_sure for word in part.piece.words]
             others = [other for at, other in enumerate(headers) if at != column]
             yield Fact(
                 name,
@@ -299,7 +301,7 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
                 piece.text,
                 tuple(around([word.box for word in part]) for part in parts),
                 header.leaf,
-                all(word.has_ink for word in (*row.words, *header.words, *piece.words)),
+                all(word.has_ink for word in (*row.words, *over, *piece.words)),
             )
 
 
@@ -323,7 +325,7 @@ def _can_mean(header: Header, other: Header) -> bool:
     """Return whether the words over one column alone may be meant for another one: the lower lines of one are those of
     the other, or a bare year is in both.
     """
-    one, two = list(map(normal, header.own_lines)), list(map(normal, other.own_lines))
+    one, two = ([normal(part.piece.text) for part in each.own] for each in (header, other))
     shorter = min(len(one), len(two))
     is_year = bool(YEAR.fullmatch(header.leaf)) and _is_in(header.leaf, other.text)
     return (shorter > 0 and one[-shorter:] == two[-shorter:]) or is_year or normal(header.leaf) == normal(other.leaf)

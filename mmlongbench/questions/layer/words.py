@@ -140,7 +140,7 @@ class Header:
     @property
     def leaf(self) -> str:
         """The text over this column alone; empty if there is none."""
-        return " ".join(self.own_lines)
+        return " ".join(part.piece.text for part in self.own)
 
     @property
     def text(self) -> str:
@@ -148,26 +148,14 @@ class Header:
         return " ".join(part.piece.text for part in self.parts if part.is_sure)
 
     @property
-    def own_lines(self) -> tuple[str, ...]:
-        return tuple(part.piece.text for part in self._own)
-
-    @property
     def above(self) -> str:
         """The text that this column shares with others; empty if nothing spans it."""
         return " ".join(part.piece.text for part in self.parts if len(part.columns) > 1 and part.is_sure)
 
     @property
-    def leaf_words(self) -> tuple[Word, ...]:
-        return tuple(word for part in self._own for word in part.piece.words)
-
-    @property
-    def words(self) -> tuple[Word, ...]:
-        return tuple(word for part in self.parts if part.is_sure for word in part.piece.words)
-
-    @property
     def fault(self) -> str:
         """Why the header cannot be asked about; empty if it can."""
-        if not self._own or len(self.parts[-1].columns) > 1:
+        if not self.own or len(self.parts[-1].columns) > 1:
             return "no-header-of-its-own"
         if len(self.leaf.split()) > MAX_HEADER_WORDS:
             return "header-too-long"
@@ -176,12 +164,14 @@ class Header:
         words = [word for word in self.leaf.split() if any(map(str.isalnum, word))]
         if _DATA.search(self.leaf) or all(word.isdigit() and not YEAR.fullmatch(word) for word in words):
             return "data-in-the-header"  # also `72 ▶`, the number of a line of a form
-        if any(len(line.split()) > 1 and all(word[0].isdigit() for word in line.split()) for line in self.own_lines):
+        lines = [part.piece.text.split() for part in self.own]
+        if any(len(line) > 1 and all(word[0].isdigit() for word in line) for line in lines):
             return "header-of-two-columns"  # `64k 32k`
         return ""
 
     @property
-    def _own(self) -> list[Part]:
+    def own(self) -> list[Part]:
+        """The parts over this column alone."""
         return [part for part in self.parts if len(part.columns) == 1 and part.is_sure]
 
 

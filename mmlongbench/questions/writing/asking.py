@@ -265,20 +265,11 @@ class Desk:
         return [*first.values(), *(model for model in drawn if model not in first.values())]
 
     def ask_about(
-        self,
-        candidate: Candidate,
-        stage: str,
-        model: str,
-        instruction: str,
-        form: type[F],
-        pages: Sequence[int],
-        *,
-        sample: int = 0,
-        temperature: float = 0.0,
+        self, candidate: Candidate, stage: str, model: str, instruction: str, form: type[F], pages: Sequence[int]
     ) -> F | NoAnswer:
         """Return what a model says about a question and its answer, from pages of its document."""
         shown, asked = self.library.shown(candidate.doc, pages), material(candidate, with_answer=True)
-        return self.ask(Request(stage, model, instruction, asked, form, shown, sample, temperature))
+        return self.ask(Request(stage, model, instruction, asked, form, shown))
 
     def answer(
         self, candidate: Candidate, stage: str, model: str, pages: Sequence[int], doc: str = ""

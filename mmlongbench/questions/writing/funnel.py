@@ -62,16 +62,6 @@ class Check:
     what: str  # what it finds out
     judge: Callable[[Candidate, Desk], Judged] | None = None  # None: it compares questions with each other
 
-    def applies(self, candidate: Candidate) -> bool:
-        if self.is_for == "answerable":
-            return candidate.is_answerable
-        if self.is_for == "several pages":
-            return len(candidate.pages) > 1
-        is_counted = (
-            candidate.answer_format == "Integer" and candidate.is_computed and _COUNTS.search(candidate.question)
-        )
-        return self.is_for == "all" or candidate.answer_format in ("None", "List") or bool(is_counted)
-
 
 CHECKS: Sequence[Check] = (
     # our choice
@@ -254,7 +244,15 @@ class Funnel:
             return self._done(stage, text_checks.duplicates(candidates))
 
         def judged(candidate: Candidate, desk: Desk) -> Judged:
-            return judge(candidate, desk) if check.applies(candidate) else passed(candidate)
+            is_counted = candidate.answer_format == "Integer" and candidate.is_computed
+            applies: dict[For, bool] = {
+                "all": True,
+                "answerable": candidate.is_answerable,
+                "several pages": len(candidate.pages) > 1,
+                "about all": candidate.answer_format in ("None", "List")
+                or (is_counted and bool(_COUNTS.search(candidate.question))),
+            }
+            return judge(candidate, desk) if applies[check.is_for] else passed(candidate)
 
         return self._done(stage, self._each(check.name, candidates, judged))
 

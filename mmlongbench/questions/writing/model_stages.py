@@ -115,16 +115,9 @@ def parents(slots: Sequence[Slot], verified: Sequence[Candidate], seed: int) -> 
 def edit(slot: Slot, parent: Candidate | None, desk: Desk) -> Judged:
     if parent is None:
         return rejected(slot.id, "no-verified-question", "all verified questions of the document are edited already")
-    edited = desk.ask_about(
-        parent,
-        "edits",
-        slot.author,
-        wording("edit"),
-        Edited,
-        parent.pages,
-        sample=slot.number,
-        temperature=TEMPERATURE,
-    )
+    asked, pages = material(parent, with_answer=True), desk.library.shown(parent.doc, parent.pages)
+    request = Request("edits", slot.author, wording("edit"), asked, Edited, pages, slot.number, TEMPERATURE)
+    edited = desk.ask(request)
     if isinstance(edited, NoAnswer):
         return rejected(slot.id, edited.reason, edited.detail)
     return passed(
@@ -168,9 +161,8 @@ def _in_words(reply: Answered | NoAnswer) -> str:
 
 
 def without_document(candidate: Candidate, desk: Desk) -> Judged:
-    """Return whether a model that sees only the title and the question gives the answer.
-
-    An answer that is easily guessed must be guessed twice in three samples.
+    """Return whether a model gives the answer from the title and the question alone. One that is easily guessed must be
+    guessed twice in three samples.
     """
     text = words(candidate.answer[0]).strip()
     is_small = candidate.answer_format == "Integer" and text.isdecimal() and len(text) <= 3 and int(text) <= SMALL
@@ -218,9 +210,8 @@ def checklist(candidate: Candidate, desk: Desk) -> Judged:
 
 
 def sufficiency(candidate: Candidate, desk: Desk) -> Judged:
-    """Return whether models give the answer from the evidence pages alone; one of two is enough.
-
-    Models read pictures badly, so a question about a figure is not rejected for it, but held for people.
+    """Return whether one of two models gives the answer from the evidence pages alone. Models read pictures badly, so a
+    question about a figure is not rejected for it, but held for people.
     """
     said = []
     for model in desk.readers(candidate, "sufficiency")[:READERS]:

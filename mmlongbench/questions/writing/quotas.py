@@ -169,22 +169,11 @@ def balanced(
     A page has at most two questions, and one of each kind. Places that a kind leaves open are filled by other kinds, so
     that a document gets the number that is wanted of it.
     """
-    chosen: set[str] = set()
-    for doc in sorted({candidate.doc for candidate in candidates}):
-        own = [candidate for candidate in candidates if candidate.doc == doc]
-        wanted = Counter({quota.kind: quota.wanted for quota in quotas if quota.doc == doc})
-        chosen |= _chosen(Draws((seed, doc, "balance")).order("questions", own, lambda each: each.slot), wanted)
-    ordered = sorted(candidates, key=lambda candidate: candidate.slot)
-    taken = [candidate for candidate in ordered if candidate.slot in chosen]
-    return taken, [candidate for candidate in ordered if candidate.slot not in chosen]
-
-
-def _chosen(drawn: Sequence[Candidate], missing: Counter[Kind]) -> set[str]:
-    on_page, kinds_on_page, chosen = Counter[int](), set[tuple[int, Kind]](), set[str]()
+    on_page, kinds_on_page, chosen = Counter[tuple[str, int]](), set[tuple[str, int, Kind]](), set[str]()
 
     def take(candidate: Candidate) -> bool:
-        about = candidate.pages or candidate.about
-        kinds = {(page, candidate.kind) for page in about}
+        about = [(candidate.doc, page) for page in candidate.pages or candidate.about]
+        kinds = {(*page, candidate.kind) for page in about}
         if any(on_page[page] >= MAX_A_PAGE for page in about) or kinds & kinds_on_page:
             return False
         on_page.update(about)
@@ -192,14 +181,20 @@ def _chosen(drawn: Sequence[Candidate], missing: Counter[Kind]) -> set[str]:
         chosen.add(candidate.slot)
         return True
 
-    for candidate in drawn:
-        if missing[candidate.kind] > 0 and take(candidate):
-            missing[candidate.kind] -= 1
-    left = missing.total() - missing["unanswerable"]
-    for candidate in drawn:
-        if left > 0 and candidate.is_answerable and candidate.slot not in chosen and take(candidate):
-            left -= 1
-    return chosen
+    for doc in sorted({candidate.doc for candidate in candidates}):
+        own = [candidate for candidate in candidates if candidate.doc == doc]
+        drawn = Draws((seed, doc, "balance")).order("questions", own, lambda each: each.slot)
+        missing: Counter[Kind] = Counter({quota.kind: quota.wanted for quota in quotas if quota.doc == doc})
+        for candidate in drawn:
+            if missing[candidate.kind] > 0 and take(candidate):
+                missing[candidate.kind] -= 1
+        left = missing.total() - missing["unanswerable"]
+        for candidate in drawn:
+            if left > 0 and candidate.is_answerable and candidate.slot not in chosen and take(candidate):
+                left -= 1
+    ordered = sorted(candidates, key=lambda candidate: candidate.slot)
+    taken = [candidate for candidate in ordered if candidate.slot in chosen]
+    return taken, [candidate for candidate in ordered if candidate.slot not in chosen]
 
 
 class WordsAlone(Line):

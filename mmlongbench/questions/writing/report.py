@@ -158,10 +158,7 @@ def report_of(funnel: Funnel) -> Report:
             stage=name,
             reached=len(lines),
             went_on=sum(outcomes[outcome] for outcome in GOES_ON),
-            revised=outcomes["revised"],
-            held=outcomes["held"],
-            rejected=outcomes["rejected"],
-            pending=outcomes["pending"],
+            **{outcome: outcomes[outcome] for outcome in ("revised", "held", "rejected", "pending")},
             reasons=dict(sorted(Counter(line.reason for line in lines if line.reason).items())),
         )
     drafts, last = stages["drafts"].went_on, stages["drafts-grades"].went_on
