@@ -98,7 +98,6 @@ def in_order(questions: Iterable[Question]) -> list[Question]:
 
 
 def shown_answer(answer: str | Sequence[str]) -> str:
-    """Return an answer as a cell: a list as JSON."""
     return answer if isinstance(answer, str) else json.dumps(list(answer), ensure_ascii=False)
 
 
@@ -181,7 +180,6 @@ def _decision(cells: Mapping[str, str], known: Mapping[str, Question]) -> Decisi
 
 
 def _revision(cells: Mapping[str, str], question: Question) -> Revision | Fault:
-    """Return what a row changes. An answer that is a list is written as JSON."""
     asked, text, pages = (cells.get(name, "") for name in ("question_new", "answer_new", "pages_new"))
     numbers = [part.strip() for part in pages.replace(",", ";").split(";") if part.strip()]
     if not all(part.isdecimal() and len(part) < 6 for part in numbers):

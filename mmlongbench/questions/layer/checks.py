@@ -99,14 +99,12 @@ def _fraction(printed: str) -> Fraction | None:
 
 
 def _written(value: Fraction, printed: Sequence[str]) -> str:
-    """Return a fraction with as many decimals as the most precise operand has."""
     decimals = max(len(_DIGITS.findall(text)[0].partition(".")[2]) for text in printed)
     whole, rest = divmod(value.numerator * 10**decimals // value.denominator, 10**decimals)
     return f"{whole:,}" + (f".{rest:0{decimals}}" if decimals else "")
 
 
 def ocr_name() -> str:
-    """Return the name and version of tesseract; empty if it is not installed."""
     try:
         return ocr_version()
     except BuildError:

@@ -191,7 +191,6 @@ def _neighbours(facts: Sequence[Fact], draws: Draws, what: str, count: int) -> I
 
 
 def _accepted(fact: Fact) -> tuple[str, ...]:
-    """Return another form of a negative value that is right: with its round brackets."""
     plain = re.sub(r"[$€£¥\s]", "", fact.value)
     return (plain,) if plain.startswith("(") else ()
 

@@ -452,7 +452,6 @@ def _reject(document: str, sha256: str, candidate: Candidate, why: Failed) -> Re
 
 
 def _readable(documents: Path, unreadable: list[Reject]) -> Iterator[tuple[Path, str]]:
-    """Yield (path, SHA-256) of each PDF that can be tried; the others are added to `unreadable`."""
     if not is_unicode(str(documents.absolute())):
         todo, place = "rename the folder", shown_name(str(documents))
         raise SourceError(Fault("name-not-unicode", "a folder whose path is UTF-8", "other bytes", place, todo=todo))

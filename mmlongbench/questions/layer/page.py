@@ -38,7 +38,6 @@ class Box(NamedTuple):
         return (self.y0 + self.y1) / 2
 
     def holds(self, x: float, y: float, margin: float = 0.0) -> bool:
-        """Return whether a point is inside the box, or at most `margin` outside."""
         return self.x0 - margin <= x <= self.x1 + margin and self.y0 - margin <= y <= self.y1 + margin
 
 
@@ -140,11 +139,9 @@ class Page:
         return " ".join(word.text for word in self.words)
 
     def words_in(self, box: Box, margin: float = 1.0) -> list[Word]:
-        """Return the words whose middle is in a box."""
         return [word for word in self.words if box.holds(word.box.x, word.box.y, margin)]
 
     def text_in(self, box: Box) -> str:
-        """Return the text of the lines in a box, from top to bottom."""
         inside = [line for line in self.lines if box.holds(line.box.x, line.box.y, 1.0)]
         return " ".join(" ".join(line.text.split()) for line in inside)
 

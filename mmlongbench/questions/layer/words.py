@@ -361,7 +361,6 @@ def read_table(page: Page, box: Box) -> WordTable | str:
 
 
 def _is_data(line: TextLine) -> bool:
-    """Return whether a line is a row: a label, then at least one value that is no year."""
     first, *rest = line.pieces
     has_label = first.is_year or (not first.is_value and any(map(str.isalnum, first.text)))
     values = sum(piece.is_value for piece in rest)

@@ -151,7 +151,6 @@ def _number(text: str) -> float | None:
 
 
 def _is_same_text(gold: str, said: str) -> bool:
-    """Return whether two texts agree: by similarity, but digits must be the same."""
     if words(gold) == words(said):
         return True
     if Counter(_DIGITS.findall(_COMMA.sub("", gold))) != Counter(_DIGITS.findall(_COMMA.sub("", said))):

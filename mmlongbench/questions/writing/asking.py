@@ -91,7 +91,6 @@ def wordings() -> dict[str, dict[str, str]]:
 
 
 def wording(name: str, **values: str) -> str:
-    """Return an instruction, or a part of one; values replace names in braces."""
     text = wordings()["instructions"].get(name) or wordings()["parts"][name]
     return text.format(**values) if values else text
 
@@ -203,8 +202,6 @@ class Said(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[F]):
-    """One question to a model."""
-
     purpose: str  # the name of the stage
     model: str
     instruction: str

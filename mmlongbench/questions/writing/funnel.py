@@ -1,6 +1,6 @@
-"""The funnel: the stages that a draft passes, in one table, and how they run, from documents to questions that passed.
+"""The funnel: how the stages that a draft passes run, from documents to questions that passed.
 
-    pages → kinds → slots → drafts → the checks below → edits → the same checks → balance → words-alone → table → people
+    pages → kinds → slots → drafts → `CHECKS` → edits → the same checks → balance → words-alone → table → people
 
 `pages` and `kinds` say what is on each page, `slots` draws a place for each question, `drafts` writes it. Answerable
 questions go through the checks first; `edits` then makes unanswerable ones of those that passed, and these go through
@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 from mmlongbench.draws import Draws
 from mmlongbench.io.files import sweep
@@ -41,107 +41,13 @@ from mmlongbench.questions.writing.lines import (
     Slot,
     passed,
 )
+from mmlongbench.questions.writing.model_stages import CHECKS, Check, For
 from mmlongbench.questions.writing.pages import confirm, layer_pages, looked_at, unconfirmed
 from mmlongbench.questions.writing.quotas import balanced, quotas, slots, without_told
 
 S = TypeVar("S", Slot, Candidate)
 STAGES = "stages"  # the folder of the files between stages
 _COUNTS = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
-For: TypeAlias = Literal["all", "answerable", "several pages", "about all"]
-"""Which questions a check is for: all; those with an answer; those with several evidence pages; those that are about
-the whole document (no answer, counts, lists). Other questions pass it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A stage that checks questions one by one, or all together."""
-
-    name: str
-    is_for: For
-    passes: float  # the share of questions that is expected to go on, to estimate calls before they are made
-    what: str  # what it finds out
-    judge: Callable[[Candidate, Desk], Judged] | None = None  # None: it compares questions with each other
-
-
-CHECKS: Sequence[Check] = (
-    # our choice
-    Check(
-        "static",
-        "all",
-        0.90,
-        "form, pages, format, wording, and where the answer stands in the text; no model",
-        text_checks.static,
-    ),
-    # M-LongDoc's release: 40 of 2,520 are near-duplicates
-    Check("duplicates", "all", 0.98, "whether a smaller slot of the document asks the same; no model"),
-    # our choice
-    Check(
-        "decontamination",
-        "all",
-        1.0,
-        "whether a named benchmark has the question or its page; no model",
-        text_checks.decontaminated,
-    ),
-    # MMLongBench-Doc, section 3.3
-    Check(
-        "no-document",
-        "answerable",
-        0.92,
-        "whether a model knows the answer without the document",
-        model_stages.without_document,
-    ),
-    # M-LongDoc, section 2.2
-    Check(
-        "checklist",
-        "answerable",
-        0.801,
-        "M-LongDoc's four items, by a model of another family than the author's",
-        model_stages.checklist,
-    ),
-    # MMLongBench-Doc, section 5.1
-    Check(
-        "sufficiency", "answerable", 0.90, "whether the evidence pages alone give the answer", model_stages.sufficiency
-    ),
-    # MMLongBench, B.5
-    Check(
-        "wrong-document", "answerable", 0.98, "whether another document gives the answer", model_stages.wrong_document
-    ),
-    # M-LongDoc, section 4.1
-    Check(
-        "necessity",
-        "answerable",
-        1.0,
-        "whether other pages give the answer, too; the evidence is revised",
-        model_stages.necessity,
-    ),
-    # MMLongBench-Doc, A.4
-    Check(
-        "each-page",
-        "several pages",
-        1.0,
-        "whether each of several evidence pages is needed; the evidence is revised",
-        model_stages.each_page,
-    ),
-    # two corrections of MMLongBench-Doc
-    Check(
-        "whole-document",
-        "about all",
-        0.95,
-        "whether any page answers an unanswerable question, or adds to a count or a list",
-        model_stages.whole_document,
-    ),
-    # MMLongBench-Doc, section 3.3
-    Check(
-        "round-trip",
-        "answerable",
-        1.0,
-        "whether two models agree with the answer among other pages",
-        model_stages.round_trip,
-    ),
-    # M-LongDoc, section 2.3
-    Check("grades", "answerable", 0.95, "what a committee of three other families grades", model_stages.grades),
-)
-"""The checks in their order. The comment of each says where the check, or its share of passes, comes from."""
 AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
 """The checks that a question goes through again if the last of them revised its evidence."""
 DRAFT_PASSES = 0.97  # the share of drafts that have the form; our choice
@@ -257,7 +163,6 @@ class Funnel:
         return self._done(stage, self._each(check.name, candidates, judged))
 
     def _each(self, name: str, items: Sequence[S], do: Callable[[S, Desk], Judged]) -> list[Judged]:
-        """Return the line of each slot or question, in order. One whose call fails is pending."""
 
         def one(item: S) -> Judged:
             desk = Desk(self.library, self.settings, self.client)

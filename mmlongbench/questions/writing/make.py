@@ -223,7 +223,6 @@ def _rejects(funnel: Funnel) -> list[Reject]:
 
 
 def _provenance(funnel: Funnel) -> Iterator[dict[str, object]]:
-    """Yield where each question comes from: what every stage said, with every call."""
     steps: dict[str, list[dict[str, object]]] = {}
     for stage, lines in funnel.stages.items():
         for line in lines:

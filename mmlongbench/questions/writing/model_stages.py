@@ -1,8 +1,10 @@
-"""The stages that ask models: `drafts`, `edits`, and the checks of questions."""
+"""The stages that ask models: `drafts`, `edits`, and the checks of questions; and the table of all checks."""
 
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.draws import Draws
@@ -35,6 +37,7 @@ from mmlongbench.questions.writing.lines import (
     rejected,
     revised,
 )
+from mmlongbench.questions.writing.text_checks import decontaminated, static
 
 TEMPERATURE = 1.0  # the temperature of drafts; checks have 0
 FORMATS = {"Integer": "Integer (a whole number)", "Float": "Float (a number with decimals or %)"}
@@ -418,3 +421,76 @@ def grades(candidate: Candidate, desk: Desk) -> Judged:
     if spread >= SPREAD:
         return held(candidate, "judges-contradict", detail)
     return passed(candidate, detail) if mean >= MIN_GRADE else rejected(candidate.slot, "low-grade", detail)
+
+
+For: TypeAlias = Literal["all", "answerable", "several pages", "about all"]
+"""Which questions a check is for: all; those with an answer; those with several evidence pages; those that are about
+the whole document (no answer, counts, lists). Other questions pass it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A stage that checks questions one by one, or all together."""
+
+    name: str
+    is_for: For
+    passes: float  # the share of questions that is expected to go on, to estimate calls before they are made
+    what: str  # what it finds out
+    judge: Callable[[Candidate, Desk], Judged] | None = None  # None: it compares questions with each other
+
+
+CHECKS: Sequence[Check] = (
+    # our choice
+    Check(
+        "static", "all", 0.90, "form, pages, format, wording, and where the answer stands in the text; no model", static
+    ),
+    # M-LongDoc's release: 40 of 2,520 are near-duplicates
+    Check("duplicates", "all", 0.98, "whether a smaller slot of the document asks the same; no model"),
+    # our choice
+    Check(
+        "decontamination",
+        "all",
+        1.0,
+        "whether a named benchmark has the question or its page; no model",
+        decontaminated,
+    ),
+    # MMLongBench-Doc, section 3.3
+    Check("no-document", "answerable", 0.92, "whether a model knows the answer without the document", without_document),
+    # M-LongDoc, section 2.2
+    Check(
+        "checklist",
+        "answerable",
+        0.801,
+        "M-LongDoc's four items, by a model of another family than the author's",
+        checklist,
+    ),
+    # MMLongBench-Doc, section 5.1
+    Check("sufficiency", "answerable", 0.90, "whether the evidence pages alone give the answer", sufficiency),
+    # MMLongBench, B.5
+    Check("wrong-document", "answerable", 0.98, "whether another document gives the answer", wrong_document),
+    # M-LongDoc, section 4.1
+    Check(
+        "necessity", "answerable", 1.0, "whether other pages give the answer, too; the evidence is revised", necessity
+    ),
+    # MMLongBench-Doc, A.4
+    Check(
+        "each-page",
+        "several pages",
+        1.0,
+        "whether each of several evidence pages is needed; the evidence is revised",
+        each_page,
+    ),
+    # two corrections of MMLongBench-Doc
+    Check(
+        "whole-document",
+        "about all",
+        0.95,
+        "whether any page answers an unanswerable question, or adds to a count or a list",
+        whole_document,
+    ),
+    # MMLongBench-Doc, section 3.3
+    Check("round-trip", "answerable", 1.0, "whether two models agree with the answer among other pages", round_trip),
+    # M-LongDoc, section 2.3
+    Check("grades", "answerable", 0.95, "what a committee of three other families grades", grades),
+)
+"""The checks in their order. The comment of each says where the check, or its share of passes, comes from."""

@@ -153,7 +153,6 @@ def slots(
 
 
 def _format(at: float) -> AnswerFormat:
-    """Return the format at a place between 0 and 1, by the shares of formats."""
     for format, share in FORMATS.items():
         if at < share:
             return format

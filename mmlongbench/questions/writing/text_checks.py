@@ -200,7 +200,6 @@ def duplicates(candidates: Sequence[Candidate]) -> list[Judged]:
 
 
 def _same(candidate: Candidate, other: Candidate) -> str:
-    """Return how two questions of a document are the same; empty if they are not."""
     if words(candidate.question) == words(other.question):
         return "duplicate"
     ours, theirs = content_words(candidate.question), content_words(other.question)
