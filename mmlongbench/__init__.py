@@ -281,11 +281,14 @@ def fetch(
     return run(loaded, local_path(to, "to", ManifestError), only=names, update=update, progress=Progress(progress))
 
 
-def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] | TaskFiles" = ()) -> "Release":
+def open_release(
+    path: str | Path, *, variant: str = "", tasks: "str | Path | Sequence[str | Path] | TaskFiles" = ()
+) -> "Release":
     """Open a release of this engine, or a folder that `publish` wrote, to read its lock and its examples.
 
     Args:
         path: its folder. The files of a publication are made again in the user's cache when it is first opened.
+        variant: the name of another form of the prompts that tasks offer, such as `oracle`; examples have this form.
         tasks: the task files that the release was built with, if it has any; their code runs. A `TaskFiles` may allow
             files that have changed.
 
@@ -300,7 +303,7 @@ def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] 
     """
     from mmlongbench.release.release import open_release as run
 
-    return run(_path(path, "the release"), _tasks(tasks))
+    return run(_path(path, "the release"), _tasks(tasks), variant)
 
 
 def audit(
@@ -484,6 +487,7 @@ def export(
     model: str = "",
     max_tokens: int | None = None,
     form: str = "",
+    variant: str = "",
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
 ) -> "Exported":
     """Write examples of a release in the form of another tool. The folder appears complete or not at all.
@@ -499,6 +503,7 @@ def export(
         max_tokens: the maximum number of tokens of an answer; None: what the release keeps free.
         form: the form of the lines, for a target with several: `openai`, `sharegpt` or `llava` for `training`. Empty:
             the target's first.
+        variant: see `open_release`; datasets without this form cannot be exported.
         tasks: see `open_release`.
 
     Returns:
@@ -516,7 +521,7 @@ def export(
 
     selection, folder = _selection(datasets, lengths, limit, subset), _path(out, "out")
     choices = Choices(images, model, max_tokens, form)
-    return run(open_release(release, tasks=tasks), selection, target, folder, choices)
+    return run(open_release(release, variant=variant, tasks=tasks), selection, target, folder, choices)
 
 
 def export_mix(
@@ -573,6 +578,7 @@ def collect(
     *,
     model: str,
     out: str | Path | None = None,
+    variant: str = "",
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
 ) -> "Collected":
     """Write the answers to requests that `export` wrote as predictions, in the order of the release.
@@ -582,6 +588,7 @@ def collect(
         results: output and error files of OpenAI's Batch API, or output of `vllm run-batch`.
         model: the name of the model.
         out: the file of predictions; None: `predictions/<model>.jsonl`.
+        variant: the form of the prompts that `export` wrote.
         tasks: see `open_release`.
 
     Returns:
@@ -596,7 +603,7 @@ def collect(
     from mmlongbench.exports.collecting import collect as run
 
     file = None if out is None else _path(out, "out")
-    return run(open_release(release, tasks=tasks), _paths(results, "results"), model, file)
+    return run(open_release(release, variant=variant, tasks=tasks), _paths(results, "results"), model, file)
 
 
 def score(

@@ -4,7 +4,7 @@ Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a r
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -50,6 +50,8 @@ class Image:
 
 
 Part: TypeAlias = str | Image
+Needle: TypeAlias = Part | tuple[Part, ...]
+"""What holds an answer, as the prompt shows it: one text, one image, or several of them one after another."""
 
 
 Speaker: TypeAlias = Literal["user", "assistant"]
@@ -216,6 +218,47 @@ def turns_of(unit: Iterable[Part | Turn]) -> tuple[Turn, ...]:
     if turns and len(turns) < len(shown):
         raise DraftError("a unit has turns and other parts; give every text and every image of it to a turn")
     return turns or (Turn("user", tuple(part for part in shown if not isinstance(part, Turn))),)
+
+
+def needle_parts(needle: Needle) -> tuple[Part, ...]:
+    """Return the parts of a needle; neighbouring texts are one text.
+
+    >>> needle_parts(("a", "b", Image("x.jpg")))
+    ('ab', Image(path='x.jpg'))
+    """
+    return _joined(needle) if isinstance(needle, tuple) else (needle,)
+
+
+def runs_of(wanted: Sequence[Part], parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+    """Yield where several parts stand one after another among others: (index of the first part, character in it). The
+    first text may begin within a part, and the last one may end within a part.
+
+    >>> list(runs_of(("b", Image("x.jpg"), "c"), ("ab", Image("x.jpg"), "cd")))
+    [(0, 1)]
+    """
+    first, *between, last = wanted
+    for index in range(len(parts) - len(wanted) + 1):
+        begin, *middle, end = parts[index : index + len(wanted)]
+        if middle != between or type(begin) is not type(first) or type(end) is not type(last):
+            continue
+        begins = begin.endswith(first) if isinstance(begin, str) and isinstance(first, str) else begin == first
+        ends = end.startswith(last) if isinstance(end, str) and isinstance(last, str) else end == last
+        if begins and ends:
+            yield index, len(begin) - len(first) if isinstance(begin, str) and isinstance(first, str) else 0
+
+
+def shows(parts: Iterable[Part], needle: Needle) -> bool:
+    """Return whether parts show the whole of a needle.
+
+    >>> shows(["Look: a", Image("x.jpg")], ("a", Image("x.jpg")))
+    True
+    """
+    wanted, shown = needle_parts(needle), _joined(parts)
+    if len(wanted) > 1:
+        return any(True for _ in runs_of(wanted, shown))
+    if not wanted or isinstance(wanted[0], Image):
+        return bool(wanted) and wanted[0] in shown
+    return wanted[0] in "".join(part for part in shown if isinstance(part, str))
 
 
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:

@@ -217,11 +217,13 @@ def clean(
         is_empty = (mt.literal_list(pages) if isinstance(pages, str) else pages) == []
         mended += () if is_empty else ("pages-of-unanswerable-dropped",)
     else:
-        numbers, found = page_numbers(pages, field)
-        mended += found
+        numbers, page_repairs = page_numbers(pages, field)
+        mended += page_repairs
         if not numbers:
-            todo = "write the pages that hold the answer, or the answer Not answerable"
-            raise refused("no-answer-pages", "at least one page", repr(pages)[:80], field, todo)
+            # An explanation is never `Not answerable`.
+            found, todo = ("none", "") if declared is None else (repr(pages)[:80], ", or the answer Not answerable")
+            todo = f"write the pages that hold the answer{todo}"
+            raise refused("no-answer-pages", "at least one page", found, field, todo)
     escaped: dict[str, Any] = {
         key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()
     }

@@ -417,22 +417,14 @@ def _parquet(source: Path) -> PictureSet:
         found = ", ".join(sorted(filter(None, files))) or "none in the names of Parquet files"
         expected = "files of a split `train`, and of `test` or `validation`"
         raise _refused("missing-split", expected, found, source.name, "give a folder or file that has this split")
-    rows: list[list[Entry]] = []
-    names: list[tuple[str, ...]] = []
-    for split in ("train", tests):
-        rows.append([row for file in files[split] for row in _table_rows(file)])
-        names.append(next(filter(None, map(_class_names, files[split])), ()))
+    splits = ("train", tests)
+    names = [next(filter(None, map(_class_names, files[split])), ()) for split in splits]
     if all(names) and names[0] != names[1]:
         todo = "use two splits of the same dataset"
         raise _refused("two-lists-of-names", "the same classes in both splits", "others", source.name, todo)
     classes = names[0] or names[1]
-
-    def checked(entry: Entry) -> Entry:
-        is_label = entry.label is not None and entry.label >= 0 and (entry.label < len(classes) or not classes)
-        return entry if is_label else replace(entry, fault=_no_label(entry.label, 0, len(classes)))
-
-    shown, asked = (tuple(map(checked, entries)) for entries in rows)
-    notes = (note for split in ("train", tests) for note in SplitFiles(split, tuple(files[split])).notes)
+    shown, asked = (tuple(row for file in files[split] for row in _table_rows(file, len(classes))) for split in splits)
+    notes = (note for split in splits for note in SplitFiles(split, tuple(files[split])).notes)
     return PictureSet(classes, shown, asked, tests, notes=tuple(notes))
 
 
@@ -451,7 +443,8 @@ def _files_by_split(source: Path) -> Mapping[str, list[Path]]:
     return splits
 
 
-def _table_rows(file: Path) -> Iterator[Entry]:
+def _table_rows(file: Path, count: int) -> Iterator[Entry]:
+    """Yield the rows of a file; `count` is the number of classes, or 0 if their names are not known."""
     import pyarrow as pa
 
     table = _table(file)
@@ -472,7 +465,9 @@ def _table_rows(file: Path) -> Iterator[Entry]:
     cells = [(group, row) for group, size in enumerate(sizes) for row in range(size)]
     for number, ((group, row), label) in enumerate(zip(cells, labels, strict=True)):
         place = f"row {number}"
-        yield Entry(Cell(file, group, row, f"{file.name}, {place}"), label, file.name, place)
+        is_label = label is not None and label >= 0 and (label < count or not count)
+        fault = None if is_label else _no_label(label, 0, count)
+        yield Entry(Cell(file, group, row, f"{file.name}, {place}"), label, file.name, place, fault)
 
 
 def _class_names(file: Path) -> tuple[str, ...]:

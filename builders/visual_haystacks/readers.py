@@ -15,7 +15,9 @@ class PhotographQuestion(mt.Row):
     """One question about a few photographs among many."""
 
     question: str
+    """The question."""
     answer: Literal["Yes", "No"]
+    """The answer."""
     needles: tuple[str, ...]
     """The photographs that the question is about, by their names in the source."""
     negatives: tuple[str, ...] = ()

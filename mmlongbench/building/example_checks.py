@@ -17,7 +17,7 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
 from mmlongbench.packing.pack import PackedExample
-from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.prompt import Image, Part, Prompt, needle_parts, shows
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.file_formats import FileFormat, to_json
 from mmlongbench.task.metric import Metric, Settings
@@ -62,18 +62,21 @@ class ExampleChecks:
             raise self._broken("draft()", fault, row)
 
     def check_units(self, example: PackedExample, row: Row) -> None:
-        """Refuse units of unknown roles, and a picture that is shown twice in a context. With placements, exactly the
-        gold and needle units have no place, and there is at least one; without placements, every unit has a place.
+        """Refuse units of unknown roles, and two units with the same picture (`TaskSpec.repeats_pictures`). With
+        placements, exactly the gold and needle units have no place, and there is at least one; without placements,
+        every unit has a place.
         """
-        shown: set[str] = set()
+        shown: dict[str, str] = {}  # the units that show pictures, by the paths
+        may_not_repeat = not self._bound.task.repeats_pictures
         needles = 0
         has_placements = example.placement is not None
         fault = ""
         for unit in (item.unit for item in example.items):
             if unit.role not in ROLES:
                 fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
-            elif twice := shown.intersection(unit.images):
-                fault = f"the units of a context must differ: two of them show {min(twice)}"
+            elif may_not_repeat and (twice := next((path for path in unit.images if path in shown), None)):
+                said = f"the units {shown[twice]!r} and {unit.id!r} show the same picture, {twice}"
+                fault = f"{said}; leave one out, or set `repeats_pictures = True` if pictures may be repeated"
             elif not has_placements and unit.place is None:
                 todo = "give it a place, or the task needles"
                 fault = f"unit {unit.id!r} has no place, and the task has no placements; {todo}"
@@ -89,7 +92,7 @@ class ExampleChecks:
                 fault = f"{said}: only units of the roles {' and '.join(NEEDLES)} have none"
             if fault:
                 raise self._broken("draft()", fault, row)
-            shown.update(unit.images)
+            shown.update(dict.fromkeys(unit.images, unit.id))
             needles += (unit.place is None) + len(unit.needles)
         if {example.prompt.turns[0].role, example.prompt.turns[-1].role} != {"user"}:
             said = f"the first is the {example.prompt.turns[0].role}'s, the last the {example.prompt.turns[-1].role}'s"
@@ -128,7 +131,7 @@ class ExampleChecks:
         if fault:
             raise self._broken("record()", fault, row)
         if example.placement in (None, self._bound.placements[0]):
-            self._check_variants(example, record, row)
+            self._check_variants(example, released, row)
 
     def _check_variants(self, example: PackedExample, record: Record, row: Row) -> None:
         """Refuse a variant of the prompt (`Builder.variants`) that cannot be made from a record, or that shows a
@@ -231,12 +234,13 @@ class ExampleChecks:
             if given is None:
                 return b""
             needles = given if isinstance(given, str) else list(given)
-            if isinstance(needles, str) or not all(isinstance(needle, str | Image) for needle in needles):
-                raise TypeError(f"expected a list of texts and images, found {needles!r:.80}")
+            parts = [needle if isinstance(needle, tuple) and needle else (needle,) for needle in needles]
+            if isinstance(needles, str) or not all(isinstance(part, str | Image) for each in parts for part in each):
+                raise TypeError(f"expected a list of texts, images, and tuples of them, found {needles!r:.80}")
         for needle in needles:
-            is_shown = needle in (example.prompt.parts if isinstance(needle, Image) else example.prompt.text)
-            if not is_shown:
-                raise self._broken("needles()", f"{_said(needle)} is not in the prompt", row)
+            if not shows(example.prompt.parts, needle):
+                said = " and ".join(map(_said, needle_parts(needle)))
+                raise self._broken("needles()", f"{said} is not in the prompt", row)
         return _digest(sorted(map(str, needles)))
 
     def _calling(self, method: str, row: Row | None = None, about: str = "") -> AbstractContextManager[None]:

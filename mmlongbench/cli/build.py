@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -29,12 +30,13 @@ from mmlongbench.cli.options import (
 from mmlongbench.corpus.retrieval.pages import said_recall
 from mmlongbench.io.pool import cores
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.lengths import format_length
+from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.loading import narrowed
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import CellCounts, DocumentCounts, RetrievalCounts
+from mmlongbench.release.release import open_release
 from mmlongbench.table import Table
 
 _MB = 1024 * 1024
@@ -225,6 +227,7 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
         say(f"{built.out} {'was complete already' if built.was_complete else 'is complete'}; `{audit}` counts it again")
     else:
         say(f"{built.out} has no example: no question was kept; {REJECTS} there says why")
+    _warn_of_unfilled(built, tasks)
     for shortfall in built.shortfalls:
         say(f"warning: {shortfall.dataset}: kept {shortfall.kept:,} of {shortfall.of:,} questions", err=True)
         for reason, number in shortfall.rejected.items():
@@ -232,6 +235,32 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
         for question in shortfall.first:
             say(f"  {question}", err=True)
         say(f"  {built.out}/{REJECTS} lists all with what to do; --min-kept SHARE stops such a build", err=True)
+
+
+_FULL = 0.9
+"""A context that is filled less than this, because the units run out, is not of its length."""
+_READ = 200
+"""How many records are read to say how full their contexts are."""
+
+
+def _warn_of_unfilled(built: Built, tasks: Iterable[Path]) -> None:
+    """Print on standard error which contexts are far from full, because the units run out."""
+    cells = [(name, *cell) for name, data in built.lock.readable.items() for cell in data.cells.items()]
+    dry = [(name, length, cell.missing_units) for name, length, cell in cells if cell.ran_dry]
+    if not dry or not isinstance(built.out, Path):
+        return
+    release = open_release(built.out, TaskFiles(tuple(tasks)))
+    for name, length, missing in dry:
+        file = release.file(name, parse_length(length))
+        records = (record for _, record in islice(file.form.unbundle(file.path), _READ))
+        fills = [(record["length"] + record["tokens"]["reserve"]) / file.length for record in records]
+        _warn_of_fill(name, length, min(fills, default=1.0), missing)
+
+
+def _warn_of_fill(dataset: str, length: str, fill: float, missing: int) -> None:
+    if fill < _FULL:
+        said = f"the units run out, and contexts are filled to {fill:.2f} only; about {max(1, missing):,} are missing"
+        say(f"warning: {dataset} at {length}: {said}; add sources, or take {length} out of `lengths`", err=True)
 
 
 def _show_cell(length: str, cell: CellCounts) -> None:
@@ -343,6 +372,8 @@ def _show_forecast(dataset: DatasetForecast) -> None:
             shortages.append(f"{units}: contexts end there, nothing is repeated, and the lock says so")
         if shortages:
             say(f"         {'; '.join(shortages)}")
+        if cell.ran_dry:
+            _warn_of_fill(dataset.name, format_length(cell.length), cell.fill, cell.missing)
     size = f"{dataset.image_bytes / _MB:,.0f} MB, {dataset.image_seconds:.0f} s"
     probed = f"all from {dataset.probed} questions, one process"
     say(f"  images: about {dataset.image_files:,} files, {size} ({probed})")

@@ -10,7 +10,16 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.cli.console import print_table, say, say_notes
-from mmlongbench.cli.options import FILE, FOLDER, NEW_FILE, NEW_PATH, json_option, options_of, with_tasks
+from mmlongbench.cli.options import (
+    FILE,
+    FOLDER,
+    NEW_FILE,
+    NEW_PATH,
+    json_option,
+    options_of,
+    variant_option,
+    with_tasks,
+)
 from mmlongbench.exports.export import Choices
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.selection import Selection
@@ -28,6 +37,7 @@ _NAMED = 20
 @click.option("--out", required=True, type=NEW_PATH, help="The folder to write, which is new or empty.")
 @options_of(Selection, "selection", subset={"metavar": "NAME"})
 @options_of(Choices, "choices", form={"option": "--format"})
+@variant_option("Write another form of the prompts that tasks offer, such as oracle (visual RAG).")
 @click.option(
     "--mix", type=FILE, metavar="FILE", help="Write a training mix: a file with the key `mix`, which may be a manifest."
 )
@@ -40,6 +50,7 @@ def export(
     out: Path,
     selection: Selection,
     choices: Choices,
+    variant: str,
     mix: Path | None,
     drop_overlap: bool,
     as_json: bool,
@@ -51,7 +62,7 @@ def export(
     """
     receipt = None
     if mix:
-        chosen = {**asdict(selection), "model": choices.model, "max_tokens": choices.max_tokens}
+        chosen = {**asdict(selection), "model": choices.model, "max_tokens": choices.max_tokens, "variant": variant}
         names = {"datasets": "--dataset", "lengths": "--length", "max_tokens": "--max-tokens"}
         if given := [names.get(name, f"--{name}") for name, value in chosen.items() if value]:
             raise click.UsageError(f"{', '.join(given)} cannot be given with --mix, which chooses the examples")
@@ -70,7 +81,7 @@ def export(
     elif drop_overlap:
         raise click.UsageError("--drop-overlap needs --mix, whose key disjoint_from names evaluation releases")
     else:
-        done = mm.export(release, target, out, **asdict(selection), **asdict(choices), tasks=tasks)
+        done = mm.export(release, target, out, **asdict(selection), **asdict(choices), variant=variant, tasks=tasks)
     if as_json:
         more = {"mix": receipt.model_dump(mode="json")} if receipt else {}
         click.echo(json.dumps({"out": str(out), **asdict(done), **more}))
@@ -123,17 +134,24 @@ def _show_mix(receipt: mm.MixReceipt) -> None:
 @click.argument("results", nargs=-1, required=True, type=FILE)
 @click.option("--model", required=True, metavar="NAME", help="The name of the model, for the file of predictions.")
 @click.option("--out", type=NEW_FILE, help="The file of predictions.  [default: predictions/<model>.jsonl]")
+@variant_option("The form of the prompts that `export --variant` wrote.")
 @json_option()
 @with_tasks
 def collect(
-    release: Path, results: tuple[Path, ...], model: str, out: Path | None, as_json: bool, tasks: TaskFiles
+    release: Path,
+    results: tuple[Path, ...],
+    model: str,
+    out: Path | None,
+    variant: str,
+    as_json: bool,
+    tasks: TaskFiles,
 ) -> None:
     """Write the predictions in RESULTS: output and error files of OpenAI's Batch API, or output of vllm run-batch.
 
     The requests were written by `export RELEASE --to openai-batch` or `vllm-batch`. Exits with 1 if a result is an
     error or could not be used; an error never becomes an answer.
     """
-    found = mm.collect(release, results, model=model, out=out, tasks=tasks)
+    found = mm.collect(release, results, model=model, out=out, variant=variant, tasks=tasks)
     if as_json:
         click.echo(json.dumps(found.summary()))
     else:

@@ -143,6 +143,11 @@ task_option = click.option(
 """The option `--task` alone."""
 
 
+def variant_option(help: str) -> Decorator:
+    """Give a command the option `--variant`, the name of another form of prompts."""
+    return click.option("--variant", default="", metavar="NAME", help=help)
+
+
 def with_tasks(command: Command) -> Command:
     """Give a command the options about task files; it gets one argument `tasks`, a `TaskFiles`."""
 

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from mmlongbench.cli.console import grid, print_grids, say, screen_width
-from mmlongbench.cli.options import COUNT, FOLDER, NEW_FILE, number_of, with_tasks
+from mmlongbench.cli.options import COUNT, FOLDER, NEW_FILE, number_of, variant_option, with_tasks
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import TaskFiles
@@ -27,6 +27,8 @@ _FIRST, _LAST = 2, 1
 """The units of a folded run that are shown before and after the fold."""
 _NAME = 11
 """The width of the names of blocks and roles."""
+_LABEL = 20
+"""The maximum width of labels, which stand below the roles."""
 _NUMBER = 7
 """The width of start tokens."""
 _LEAST = 24
@@ -70,6 +72,7 @@ def _head(example: ShownExample) -> RenderableType:
         "context": context,
         "needles" if len(places) > 1 else "needle": "\n".join(places),
         "evidence": evidence,
+        "variant": example.variant,
         "note": "; ".join(example.notes),
     }
     head = grid(2)
@@ -82,10 +85,11 @@ def _head(example: ShownExample) -> RenderableType:
 def _prompt(example: ShownExample, *, is_full: bool) -> RenderableType:
     """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
     prompt = grid(1)
-    width = max(_LEAST, screen_width() - 2 - _NUMBER - _NAME - 4)
+    name_width = min(_LABEL, max([_NAME, *(Text(printable(block.label)).cell_len for block in example.blocks)]))
+    width = max(_LEAST, screen_width() - 2 - _NUMBER - name_width - 4)
     prompt.add_column(width=2)
     prompt.add_column(width=_NUMBER, justify="right")
-    prompt.add_column(width=_NAME)
+    prompt.add_column(width=name_width)
     prompt.add_column(width=width)
 
     def kind(numbered: tuple[int, Block]) -> tuple[str | int, ...]:
@@ -138,10 +142,14 @@ def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ..
         elif piece.text.strip():
             text = _whole(piece) if is_full or block.name == "question" else _folded(piece, room)
             content.append(Text.assemble(speaker, text))
+    names = [Text(name, style) for name in (role, *(mark for mark in block.marks if mark != role))]
+    if block.label:
+        names.append(Text(printable(block.label), "italic"))
+        names[-1].truncate(2 * _LABEL if block.marks else _LABEL, overflow="ellipsis")
     return (
         Text(">>" if block.marks else "", style),
         Text(start, _DIM),
-        Text("\n".join([role, *(mark for mark in block.marks if mark != role)]), style),
+        Text("\n").join(names),
         Group(*content),
     )
 
@@ -214,6 +222,7 @@ def _foot(example: ShownExample, *, is_full: bool) -> RenderableType:
     metavar="NUMBER",
     help="Its depth, such as 0.2, or its permutation; by default the first.",
 )
+@variant_option("Show another form of the prompt that its task offers, such as oracle (visual RAG).")
 @click.option("--full", is_flag=True, help="Show all texts and all units in full.")
 @click.option("--html", type=NEW_FILE, help="Write an HTML page with the images.")
 @click.option("--messages", "as_messages", is_flag=True, help="Print the messages that a model is sent, as JSON.")
@@ -235,6 +244,7 @@ def show(
     dataset: str | None,
     length: str | None,
     placement: float | None,
+    variant: str,
     full: bool,
     html: Path | None,
     as_messages: bool,
@@ -251,7 +261,7 @@ def show(
         raise click.UsageError("--images and --max-pixels need --messages")
     if as_messages and (html or full):
         raise click.UsageError("--messages prints JSON alone: leave out --html and --full")
-    opened = open_release(release, tasks)
+    opened = open_release(release, tasks, variant)
     example, places = find_example(opened, id, dataset, length, placement)
     if as_messages:
         messages = example.messages(images or "path", max_pixels=max_pixels)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from mmlongbench.cli.console import say, say_notes
-from mmlongbench.cli.options import COUNT, NEW_PATH, PATH, bars, quiet_option, with_tasks
+from mmlongbench.cli.options import COUNT, NEW_PATH, PATH, bars, quiet_option, variant_option, with_tasks
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.example_cost import models_of
@@ -23,6 +23,7 @@ from mmlongbench.release.example_cost import models_of
 @click.option("--suspects", type=PATH, metavar="FILE", help="The output of `doctor --json`, to review its suspects.")
 @click.option("--review", type=PATH, metavar="FOLDER", help="A folder of `questions`, to review its questions.")
 @click.option("--images", type=PATH, help="The folder of images, if it is not in RELEASE.")
+@variant_option("Show another form of the prompts that tasks offer, such as oracle (visual RAG).")
 @click.option("--static", type=NEW_PATH, metavar="DIR", help="Write the pages as files, and end.")
 @click.option("--limit", type=COUNT, help="With --static, the examples of each file; 20 by default.")
 @click.option("--port", type=click.IntRange(0, 65535), default=7870, show_default=True, help="0 takes a free port.")
@@ -39,6 +40,7 @@ def view(
     suspects: Path | None,
     review: Path | None,
     images: Path | None,
+    variant: str,
     static: Path | None,
     limit: int | None,
     port: int,
@@ -65,6 +67,7 @@ def view(
         release,
         bars(is_quiet=quiet),
         images=images,
+        variant=variant,
         tasks=tasks,
         predictions=predictions,
         scores=scores,

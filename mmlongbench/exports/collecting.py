@@ -97,9 +97,9 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
                 places["duplicate"].append(f"{place}: {name}")
             else:
                 answers[name] = (reply, place)
-    lines, examples, unknown = list[bytes](), 0, {**errors, **answers}
+    lines, examples, context, unknown = list[bytes](), 0, "", {**errors, **answers}
     for example in chain.from_iterable(cell.examples() for cell in select(release, Selection())):
-        examples += 1
+        examples, context = examples + 1, example.variant
         name = custom_id(example)
         unknown.pop(name, None)
         answer = answers.get(name)
@@ -112,6 +112,7 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
                 "prediction": answer[0].words,
                 "digest": example.digest,
                 "lock": release.lock_id,
+                "context": example.variant,
                 "model": model,
                 "reasoning": answer[0].reasoning,
                 "finish_reason": answer[0].finish_reason,
@@ -127,7 +128,7 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
     if not lines:
         why = "; ".join(f"{each.count:,} {each.words}: {each.first[0]}" for each in problems)
         raise ReleaseError(f"{', '.join(map(str, results))}: no answer for {release.path.name}: {why or 'no line'}")
-    target = out or predictions_file(model)
+    target = out or predictions_file(model, context)
     _write(target, lines)
     return Collected(target, len(lines), examples, problems)
 

@@ -71,6 +71,7 @@ class Export:
             "metric": self.metric(example.dataset),
             "answer": example.answer,
             "digest": example.digest,
+            **({"context": example.variant} if example.variant else {}),
             **{name: value for name, value in placed.items() if value is not None},
         }
 

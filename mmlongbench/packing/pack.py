@@ -217,7 +217,12 @@ def _take(
     is_open = True
     for number, unit in enumerate(draft.take_order.units(length)):
         if unit.id in seen:
-            pictures = "; two files of the folder may be the same picture" if isinstance(unit.body, Image) else ""
+            pictures = ""
+            if isinstance(unit.body, Image):
+                pictures = (
+                    "; two files of the folder may be the same picture: leave one out, or give the units ids of their "
+                    "own and set `repeats_pictures = True`"
+                )
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}{pictures}")
         seen.add(unit.id)
         if unit.excluded:

@@ -4,13 +4,16 @@ Depth 0 is before the first haystack unit, depth 1 after the last. In between, a
 without another needle that is nearest to depth × haystack tokens (paper, section 3). So a single needle is off by at
 most half of a unit.
 
+Several needles may keep their order and a distance (`Permutation`).
+
 A needle sentence is put between two sentences of the passage at its depth (MM-NIAH). If the depth is at the edge of a
 passage, or the edge is nearer than any end of a sentence, the needle goes before the first or after the last sentence
 of the passage. Between two pictures, where there is no text, the needle stands alone. A passage gets a second needle
 only if there are more needles than passages.
 """
 
-from bisect import bisect_left
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -18,6 +21,7 @@ from typing import TypeAlias
 
 from mmlongbench.draft import Unit
 from mmlongbench.draws import Draws
+from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.sentences import sentence_spans
 
 Price: TypeAlias = Callable[[str], int]
@@ -47,12 +51,35 @@ class Permutation:
 
     value: int
     """The number of the permutation, counted from 0."""
+    in_order: bool = False
+    """Whether the needles keep the order that they are given in."""
+    apart: float = 0.0
+    """The least distance of two needles, as a share of the haystack."""
 
     field = "permutation"
 
+    @property
+    def is_free(self) -> bool:
+        """Whether each needle is placed without regard to the others."""
+        return not (self.in_order or self.apart)
+
     def requested(self, needles: Sequence[Unit], draws: Draws) -> list[float]:
-        """Return a depth for each needle, drawn with the needle's id."""
-        return [draws.fraction(f"permutation {self.value}: {needle.id}") for needle in needles]
+        """Return a depth for each needle."""
+        return self.depths([needle.id for needle in needles], draws)
+
+    def depths(self, ids: Sequence[str], draws: Draws) -> list[float]:
+        """Return a depth for each needle, drawn with its id. With `in_order`, they ascend; with `apart`, they are drawn
+        in the rest of the haystack, and then moved apart.
+        """
+        drawn = [draws.fraction(f"permutation {self.value}: {id}") for id in ids]
+        if self.is_free:
+            return drawn
+        rest = 1 - (len(ids) - 1) * self.apart
+        ordered = [self.apart * rank + rest * depth for rank, depth in enumerate(sorted(drawn))]
+        if self.in_order:
+            return ordered
+        ranks = sorted(range(len(ids)), key=lambda number: drawn[number])
+        return [depth for _, depth in sorted(zip(ranks, ordered, strict=True))]
 
 
 Placement: TypeAlias = Depth | Permutation | None
@@ -84,6 +111,9 @@ def place_units(
         draws: the draws of the question.
         price: returns the tokens of a text, to measure where in a passage a sentence goes.
 
+    Raises:
+        Rejected: the haystack is too short for the order and the distance that the placement asks for.
+
     """
     order = sorted((i for i, unit in enumerate(units) if unit.place is not None), key=lambda i: units[i].place or ())
     hay = [units[i] for i in order]
@@ -92,12 +122,18 @@ def place_units(
         return (*needles, *hay), [], []
     bounds = [0, *accumulate(costs[i] for i in order)]
     requested = placement.requested(needles, draws)
+    spaced = placement if isinstance(placement, Permutation) and not placement.is_free else None
+    if spaced and any(needle.between_sentences for needle in needles):
+        raise DraftError(
+            "needle sentences keep no order and no distance; make each sentence of the haystack a unit, and leave out "
+            "`between_sentences`"
+        )
     texts = frozenset(index for index, unit in enumerate(hay) if isinstance(unit.body, str) and not unit.turns)
-    slots = []
+    slots = _spaced(requested, bounds, spaced.apart) if spaced else []
     # if there are more needles than boundaries or passages, all are free again when all are taken
     free_bounds: set[int] = set()
     free_texts: set[int] = set()
-    for needle, depth in zip(needles, requested, strict=True):
+    for needle, depth in zip(needles, requested, strict=True) if not spaced else ():
         target = depth * bounds[-1]
         if needle.between_sentences:
             free_texts = free_texts or set(texts)
@@ -121,6 +157,30 @@ def place_units(
     for number, unit in enumerate(hay, 1):
         standing += [unit, *alone.get(number, ())]
     return tuple(standing), requested, achieved
+
+
+def _spaced(requested: Sequence[float], bounds: Sequence[int], apart: float) -> list[Slot]:
+    """Return the slots of needles that keep a distance: each takes the boundary nearest to its depth among those that
+    are far enough after the needle before it, and leave room for the needles after it.
+    """
+    gap = math.ceil(apart * bounds[-1] - 1e-6)
+    latest = [len(bounds) - 1]  # the last boundary that each needle may take, from the last needle to the first
+    while len(latest) < len(requested):
+        latest.append(min(bisect_right(bounds, bounds[max(0, latest[-1])] - gap), latest[-1]) - 1)
+    if latest[-1] < 0:
+        expected = f"{len(requested)} needles, one after another"
+        expected += f", {apart:g} of the haystack apart" if apart else ""
+        found = f"{len(bounds) - 1} haystack units of {bounds[-1]:,} tokens"
+        todo = "build longer lengths, make the units shorter, or ask for fewer needles or a smaller distance"
+        raise Rejected(Fault("too-short-for-needles", expected, found, todo=todo))
+    slots = {}
+    first = 0
+    for needle, last in zip(sorted(range(len(requested)), key=requested.__getitem__), reversed(latest), strict=True):
+        target = requested[needle] * bounds[-1]
+        at = min(range(first, last + 1), key=lambda at: (abs(bounds[at] - target), at))
+        slots[needle] = Slot(None, at, bounds[at])
+        first = max(bisect_left(bounds, bounds[at] + gap), at + 1)
+    return [slots[needle] for needle in range(len(requested))]
 
 
 def _between_sentences(

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import Image, Outline, Part, Prompt, Shown, Turn
+from mmlongbench.prompt import Image, Needle, Outline, Part, Prompt, Shown, Turn, shows
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import SharedContextBuilder
 
@@ -104,13 +104,11 @@ def _pictures(parts: Iterable[Part | Turn]) -> tuple[Part, ...]:
     return tuple(part for part in parts if isinstance(part, Image))
 
 
-def _shows(unit: Sequence[Part], parts: Sequence[Part]) -> bool:
-    """Return whether a unit shows one of some images or texts."""
-    text = "".join(part for part in unit if isinstance(part, str))
-    return any(part in unit if isinstance(part, Image) else part in text for part in parts)
+def _shows(unit: Sequence[Part], needles: Sequence[Needle]) -> bool:
+    return any(shows(unit, needle) for needle in needles)
 
 
-def _answering(release: Release, example: Example) -> list[Part]:
+def _answering(release: Release, example: Example) -> list[Needle]:
     """Return the needles of an example, and the pages that hold its answer, as far as its builder says them."""
     builder, evidence = release.builder(example.dataset), example.evidence
     with calling("builder", type(builder).__name__, "needles()", about=example.id):
@@ -155,7 +153,7 @@ def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[tuple[Exam
 
 
 def _other_units(
-    release: Release, example: Example, other: Example, answering: Sequence[Part]
+    release: Release, example: Example, other: Example, answering: Sequence[Needle]
 ) -> Sequence[Shown] | None:
     """Return the units of another example; None if it is about the same thing, stands at another placement, shows what
     holds the answer, or has the same units.

@@ -80,6 +80,12 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         return size
 
 
+def counted(prompt: Prompt, counter: CrossModalCounter, sizes: Mapping[str, tuple[int, int]]) -> TokenCount:
+    """Return the tokens of a prompt."""
+    images = sum(counter.image.tokens(*sizes[path]) for path in prompt.images)
+    return TokenCount(prompt.text_tokens(counter.text.count), images)
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A model to count on, as plain values that can be sent to a process."""

@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.packing.place import Depth, Permutation
+from mmlongbench.prompt import Image, Needle, Part, Prompt, needle_parts, runs_of
 from mmlongbench.release.example_cost import ExampleCost
 from mmlongbench.release.items import Item
 from tokenization import CrossModalCounter
@@ -37,7 +38,7 @@ _MAX_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Needle:
+class FoundNeedle:
     """One needle with its position in the prompt."""
 
     start: int
@@ -150,11 +151,11 @@ class Layout:
         With `is_image`, return whether the place is within or right after the text of the unit.
         """
         item, drift = self.items[number], self.drift(number)
-        within = item["text_tokens"] if is_image else _tokens(item)
+        within = item["text_tokens"] if is_image and item["image"] else _tokens(item)
         slack = drift + (JOINT if within else 0)
         return item["start"] - drift <= tokens <= item["start"] + within + slack
 
-    def find(self, needles: Sequence[Part] | None) -> list[Needle]:
+    def find(self, needles: Sequence[Needle] | None) -> list[FoundNeedle]:
         """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one
         needle.
 
@@ -174,28 +175,30 @@ class Layout:
         starts = [item["start"] for item in self.items]
         unit_starts = [starts[number] for number in units]
         first = self._chars[max(0, bisect_right(self._lines, starts[0]) - 1)]
-        places = needle_places(needles, self.prompt, self._begins, first)
+        places = needle_places(needles, self.prompt, first)
+        # a needle of several parts stands where its first part does
+        leads = [needle_parts(needle)[0] for needle in needles]
         placed = [
-            (self.before_image(at) if isinstance(needle, Image) else self.before(at), needle)
-            for needle, at in zip(needles, places, strict=True)
+            (self.before_image(at) if isinstance(lead, Image) else self.before(at), lead)
+            for lead, at in zip(leads, places, strict=True)
         ]
-        found: dict[int, Needle] = {}
-        for number, (start, needle) in enumerate(sorted(placed, key=lambda pair: pair[0])):  # in reading order
+        found: dict[int, FoundNeedle] = {}
+        for number, (start, lead) in enumerate(sorted(placed, key=lambda pair: pair[0])):  # in reading order
             nearest = bisect_right(unit_starts, start) - 1
             fit = [
                 units[at]
                 for at in ((nearest, nearest + 1) if self.is_by_line else range(len(units)))
                 if 0 <= at < len(units)
-                and self.holds(units[at], start, is_image=isinstance(needle, Image))
-                and (not isinstance(needle, Image) or self._may_show(units[at], needle))
+                and self.holds(units[at], start, is_image=isinstance(lead, Image))
+                and (not isinstance(lead, Image) or self._may_show(units[at], lead))
             ]
             # several units may be in a line: each takes a needle before one takes two
             free = fit if self.is_by_line else [unit for unit in fit if unit not in found]
             unit = next(iter(free or fit), None)
             if unit is None:
-                price = self._price(needle) if isinstance(needle, str) else 0
+                price = self._price(lead) if isinstance(lead, str) else 0
                 host = max(0, bisect_right(starts, start) - 1)
-                found[-number - 1] = Needle(start, price, is_sentence=True, slack=self.drift(host))
+                found[-number - 1] = FoundNeedle(start, price, is_sentence=True, slack=self.drift(host))
             else:
                 found[unit] = self._unit(unit)
         return sorted(found.values(), key=lambda needle: needle.start)
@@ -205,8 +208,8 @@ class Layout:
         item = self.items[number]
         return item["image"] == image.path or (item["image"] is None and item["image_tokens"] > 0)
 
-    def _unit(self, number: int) -> Needle:
-        return Needle(self.items[number]["start"], _tokens(self.items[number]) + self.gap, is_sentence=False)
+    def _unit(self, number: int) -> FoundNeedle:
+        return FoundNeedle(self.items[number]["start"], _tokens(self.items[number]) + self.gap, is_sentence=False)
 
     def images_fault(self, first: int) -> str:
         """Return the first difference between the images of the units and those of the prompt; empty if there is none.
@@ -222,24 +225,50 @@ class Layout:
                 return f"unit {item['unit']!r:.80} starts at {item['start']}, but {before} tokens are before its image"
         return ""
 
+    def holds_images(self, first: int) -> bool:
+        """Return whether the units show the images of the prompt from image `first` on, some of them several images."""
+        images, at = self.prompt.images, first
+        for number, item in enumerate(self.items):
+            if item["image"] and (images[at : at + 1] != (item["image"],) or not self._holds_image(number, at)):
+                return False
+            left = item["image_tokens"]
+            while left > 0 and at < len(images):
+                left -= self.image_tokens[at]
+                at += 1
+            if left:
+                return False
+        return True
 
-def needle_places(needles: Sequence[Part], prompt: Prompt, begins: Sequence[int], first: int) -> Iterator[int]:
+    def _holds_image(self, number: int, at: int) -> bool:
+        return self.holds(number, self.before_image(at), is_image=True)
+
+
+def needle_places(needles: Sequence[Needle], prompt: Prompt, first: int) -> Iterator[int]:
     """Yield the place of each needle in a prompt: for a text its first character, for an image its number among all
-    images. Each place is given once, so equal needles get different places.
+    images; of several parts, the place of the first. Each place is given once, so equal needles get different places.
 
     Args:
-        needles: the texts and images.
+        needles: the texts, the images, and tuples of them.
         prompt: the prompt.
-        begins: the first character of each part of the prompt.
         first: places from this character on are used before others.
 
     Raises:
         ReleaseError: there is no such place.
 
     """
-    parts = list(zip(begins, prompt.parts, strict=False))
+    shown = Prompt.of(prompt.parts).parts  # a needle may have several turns
+    begins = list(accumulate((len(part) if isinstance(part, str) else 0 for part in shown), initial=0))
+    parts = list(zip(begins, shown, strict=False))
     images = [(at < first, part) for at, part in parts if isinstance(part, Image)]
     used: set[int] = set()
+
+    def run_places(wanted: Sequence[Part]) -> Iterator[int]:
+        runs = list(runs_of(wanted, shown))
+        for is_early in (False, True):
+            for index, char in runs:
+                if (begins[index] + char < first) == is_early:
+                    before = sum(isinstance(part, Image) for part in shown[:index])
+                    yield before if isinstance(wanted[0], Image) else begins[index] + char
 
     def places(needle: Part) -> Iterator[int]:
         for is_early in (False, True):
@@ -256,15 +285,16 @@ def needle_places(needles: Sequence[Part], prompt: Prompt, begins: Sequence[int]
                         yield begin + at
                     at = part.find(needle, at + 1)
 
-    left: dict[Part, Iterator[int]] = {}
+    left: dict[tuple[Part, ...], Iterator[int]] = {}
     for needle in needles:
-        if needle not in left:
-            left[needle] = places(needle)
-        place = next(left[needle], None)
-        if place is None and isinstance(needle, Image):
-            raise ReleaseError(f"the picture {needle.path!r:.120} of a needle is not in the prompt")
+        wanted = needle_parts(needle) or ("",)
+        if wanted not in left:
+            left[wanted] = run_places(wanted) if len(wanted) > 1 else places(wanted[0])
+        place = next(left[wanted], None)
         if place is None:
-            raise ReleaseError(f"the needle {str(needle)[:_MAX_SHOWN]!r}… is not in the prompt")
+            lead = wanted[0]
+            said = f"the needle {lead[:_MAX_SHOWN]!r}…" if isinstance(lead, str) else f"the picture {lead.path!r:.120}"
+            raise ReleaseError(f"{said} of the record's needles is not in the prompt")
         yield place
 
 
@@ -301,7 +331,12 @@ def items_faults(items: Sequence[Item], layout: Layout | None, prompt: Prompt) -
         yield "positions are not 0, 1, 2, …"
     ours, theirs = [item["image"] for item in items if item["image"]], list(prompt.images)
     firsts = [at for at in range(len(theirs) - len(ours) + 1) if theirs[at : at + len(ours)] == ours]
-    if not firsts:
+    if layout is None:  # units may have further images
+        left = iter(theirs)
+        is_same = all(image in left for image in ours)
+    else:
+        is_same = bool(firsts) or any(layout.holds_images(first) for first in range(len(theirs)))
+    if not is_same:
         other = next((at for at, (our, their) in enumerate(zip(ours, theirs, strict=False)) if our != their), None)
         difference = f"{len(ours)} against {len(theirs)}"
         if other is not None:
@@ -336,7 +371,7 @@ class Haystack:
     """The tokens by which a position may differ from the one that the packer computed and rounded."""
 
     @classmethod
-    def of(cls, needles: Sequence[Needle], items: Sequence[Item]) -> "Haystack":
+    def of(cls, needles: Sequence[FoundNeedle], items: Sequence[Item]) -> "Haystack":
         """Return the haystack of a context."""
         gap = separator(items)
         passed = accumulate((needle.tokens for needle in needles), initial=items[0]["start"])
@@ -385,12 +420,13 @@ class Haystack:
 
 
 def placement_faults(
-    record: Mapping[str, object], needles: Sequence[Needle], hay: Haystack, *, is_single: bool
+    record: Mapping[str, object], needles: Sequence[FoundNeedle], hay: Haystack, placement: Depth | Permutation
 ) -> Iterator[str]:
     """Yield differences between the fields of a record and the positions of its needles.
 
-    With `is_single`, the fields are about the one needle that was put at the depth; other needles may be before it.
+    At a depth, the fields are about the one needle that was put there; other needles may be before it.
     """
+    is_single = isinstance(placement, Depth)
     names = ("needle_start", "depth_achieved", "depth" if is_single else "depth_requested")
     values = [[record.get(name)] if is_single else record.get(name) for name in names]
     lists = [value for value in values if isinstance(value, list)]
@@ -414,6 +450,10 @@ def placement_faults(
     placed = [number for number in numbers if number is not None]
     if len(placed) < len(numbers) or len(requested) != len(placed):
         return  # reported before, or when drawn depths are compared
+    if isinstance(placement, Permutation) and not placement.is_free:
+        if all(map(is_number, requested)):
+            yield from _spacing_faults(requested, placed, hay, placement)
+        return
     # needles are placed in this order, and each takes the boundaries at its place; a sentence takes its whole passage
     margin = 1 if any(needle.is_sentence for needle in needles) else 0
     taken: set[int] = set()
@@ -428,7 +468,34 @@ def placement_faults(
         taken.update(range(low - margin, high + margin))
 
 
-def numbers_of(starts: Sequence[Any], needles: Sequence[Needle]) -> list[int | None]:
+def _spacing_faults(
+    requested: Sequence[float], placed: Sequence[int], hay: Haystack, placement: Permutation
+) -> Iterator[str]:
+    """Yield needles that are out of order, nearer to each other than asked, or not at the nearest boundary that the
+    others leave. `placed` has the number of each needle of the record in reading order.
+    """
+    if placement.in_order and list(placed) != sorted(placed):
+        yield f"the needles stand in the order {[number + 1 for number in placed]} of the draft, expected its order"
+    gap = placement.apart * hay.tokens
+    latest = [float(hay.tokens)]  # where each needle stands at the latest, from the last to the first
+    while len(latest) < len(placed):
+        end = min(latest[-1] - gap, latest[-1] - 1)
+        latest.append(max((bound for bound in hay.bounds if bound <= end), default=-1))
+    earliest = 0.0
+    depths = dict(zip(placed, requested, strict=True))
+    for number, last in enumerate(reversed(latest)):
+        before, target = hay.before[number], depths[number] * hay.tokens
+        if before < earliest - hay.slack:
+            distance = (before - hay.before[number - 1]) / hay.tokens
+            yield f"two needles stand {distance:.4f} of the haystack apart, expected at least {placement.apart:g}"
+        reach = abs(before - target) - hay.slack
+        free = (bound for bound in hay.bounds if earliest + hay.slack <= bound <= last - hay.slack)
+        if any(abs(bound - target) < reach for bound in free):
+            yield f"depth_requested is {depths[number]}, but in the prompt the needle is at {hay.depth(number):.4f}"
+        earliest = before + gap
+
+
+def numbers_of(starts: Sequence[Any], needles: Sequence[FoundNeedle]) -> list[int | None]:
     """Return for each start the number of its needle in reading order, which may start a few tokens away; None if no
     needle starts there. No needle is used twice.
     """

@@ -15,9 +15,9 @@ from mmlongbench.release.items import Item, ItemReader, NoItemError, items_path
 from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.release.lock_checks import RejectKey
 from mmlongbench.release.positions import (
+    FoundNeedle,
     Haystack,
     Layout,
-    Needle,
     items_faults,
     needle_ids,
     numbers_of,
@@ -140,7 +140,7 @@ class RecordChecks:
         if placement is None:
             yield PLACEMENT, f"{cost.placement} is no placement of the lock"
             return
-        needles: list[Needle] | None = None  # where positions are not counted again
+        needles: list[FoundNeedle] | None = None  # where positions are not counted again
         if layout is not None:
             parts = self._dataset.builder.needles(record)
             try:
@@ -156,11 +156,11 @@ class RecordChecks:
         if isinstance(placement, Permutation):
             yield from self._drawn_faults(record, cost.id, placement, ids, needles)
         if needles is not None:
-            hay, is_single = Haystack.of(needles, items), isinstance(placement, Depth)
-            yield from ((PLACEMENT, fault) for fault in placement_faults(record, needles, hay, is_single=is_single))
+            hay = Haystack.of(needles, items)
+            yield from ((PLACEMENT, fault) for fault in placement_faults(record, needles, hay, placement))
 
     def _drawn_faults(
-        self, record: Record, id: str, placement: Permutation, ids: Sequence[str], needles: Sequence[Needle] | None
+        self, record: Record, id: str, placement: Permutation, ids: Sequence[str], needles: Sequence[FoundNeedle] | None
     ) -> Iterator[Finding]:
         """Yield what is wrong with the requested depths of a permutation. One depth is drawn for each needle.
 
@@ -174,7 +174,7 @@ class RecordChecks:
         if isinstance(self._dataset.builder, SharedContextBuilder):
             return
         draws, starts = Draws((spec.seed, spec.drawn_name, id)), record.get("needle_start")
-        drawn = [draws.fraction(f"permutation {placement.value}: {needle}") for needle in ids]
+        drawn = placement.depths(ids, draws)
         numbers = numbers_of(starts, needles) if needles is not None and isinstance(starts, list) else []
         placed = [number for number in numbers if number is not None]
         is_in_order = len(placed) == len(ids)  # otherwise the starts are wrong, which is reported

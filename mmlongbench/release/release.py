@@ -18,7 +18,7 @@ from mmlongbench.manifest.model import length_of
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
-from mmlongbench.release.example_cost import ImageSizes, placement_of
+from mmlongbench.release.example_cost import ImageSizes, counted, placement_of
 from mmlongbench.release.items import keys_of_items
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, by_length, name_of
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
@@ -87,6 +87,8 @@ class Example:
     length: int
     """The length of its file, in tokens."""
     _release: "Release" = field(repr=False, compare=False)
+    variant: str = ""
+    """The form of `prompt`, of which `tokens` are counted anew; empty: the released form."""
 
     @property
     def key(self) -> dict[str, object]:
@@ -109,13 +111,14 @@ class Example:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what a prediction depends on: the prompt, the bytes of its images, and the answer.
+        """The SHA-256 of what a prediction depends on: the released prompt, the bytes of its images, and the answer.
 
         Raises:
             ReleaseError: the lock does not have an image of the prompt.
 
         """
-        return example_digest(self.prompt, self.answer, self._release.lock)
+        prompt = self._release.builder(self.dataset).prompt(self.record) if self.variant else self.prompt
+        return example_digest(prompt, self.answer, self._release.lock)
 
     def messages(self, images: str = "path", *, system: str | None = None, max_pixels: int | None = None) -> Messages:
         """Return the prompt as a model is sent it, in the form of OpenAI's chat completions.
@@ -370,16 +373,18 @@ class Release:
             raise ReleaseError(f"{where}: id: expected a text or a whole number, found {id!r:.80}")
         if file.dataset is None:
             raise ReleaseError(f"{where}: no dataset has a file of this name")
-        builder = file.dataset.builder
+        builder, variant = file.dataset.builder, file.dataset.variant
         with calling("builder", file.dataset.spec.builder, "a method that reads records", about=where):
-            evidence = builder.evidence(record)
+            evidence, prompt = builder.evidence(record), file.dataset.prompt(record)
+            if variant:
+                tokens = counted(prompt, file.dataset.counter, file.sizes)
             if not isinstance(evidence, Evidence | None):
                 raise DraftError(f"evidence() returned a {type(evidence).__name__}, expected mt.Evidence or None")
             return Example(
                 id=str(id),
                 file=file.name,
                 record=record,
-                prompt=builder.prompt(record),
+                prompt=prompt,
                 answer=builder.answer_of(record),
                 evidence=evidence,
                 tokens=tokens,
@@ -387,6 +392,7 @@ class Release:
                 dataset=file.dataset.name,
                 length=file.length,
                 _release=self,
+                variant=variant,
             )
 
 
@@ -398,11 +404,11 @@ def _tokens(record: Record, where: str) -> TokenCount:
     return TokenCount(text, image)
 
 
-def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
+def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES, variant: str = "") -> Release:
     """Open a release that has a lock (see `Release.open`). A folder without a lock is a ReleaseError."""
     if not (path / LOCK).is_file():
         read_lock(path)  # says what is missing
-    return Release.open(path, tasks=tasks)
+    return Release.open(path, tasks=tasks, variant=variant)
 
 
 def _open_locked(
@@ -498,5 +504,6 @@ def custom_id(example: Example, sample: int | None = None) -> str:
     `sample` is the number of the sample, if an example is sent several times.
     """
     numbered = {} if sample is None else {"sample": sample}
-    named = {**example.key, **numbered, "digest": example.digest}
+    form = {"context": example.variant} if example.variant else {}
+    named = {**example.key, **numbered, "digest": example.digest, **form}
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:32]  # servers accept 64

@@ -68,7 +68,12 @@ def select(release: Release, selection: Selection) -> list[Cell]:
     wanted = {length_of(length) for length in selection.lengths}
     if selection.subset and selection.subset not in SUBSETS:
         raise ReleaseError(f"subset {selection.subset!r}: expected {', '.join(SUBSETS)}")
-    names = tuple(dict.fromkeys(selection.datasets)) or release.datasets
+    # of a release that was opened with a variant, only datasets that have it can be chosen
+    offering = [name for name in release.datasets if release.dataset(name).variant]
+    names = tuple(dict.fromkeys(selection.datasets)) or tuple(offering) or release.datasets
+    if offering and (other := next((name for name in names if not release.dataset(name).variant), "")):
+        variant = release.dataset(offering[0]).variant
+        raise ReleaseError(f"--variant {variant}: {other} does not have it; it is offered by {', '.join(offering)}")
     cells = [(name, length) for name in names for length in release.lengths(name)]
     there = sorted({length for _, length in cells})
     if missing := sorted(wanted.difference(there)):

@@ -1,14 +1,14 @@
 """One example as `show` and the viewer show it, from its prompt and its items. How it is drawn is not known here."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Literal, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import TEMPLATE, Image, Outline, Part, Prompt, Shown, Speaker, turns_of
+from mmlongbench.prompt import TEMPLATE, Image, Needle, Outline, Part, Prompt, Shown, Speaker, shows, turns_of
 from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
@@ -91,6 +91,8 @@ class Block:
     """What the items say about it; None if it is no unit, or if the release has no items."""
     start: int | None = None
     """The tokens before it; None if not known."""
+    label: str = ""
+    """What the task calls it, for people; it is not in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ class ShownExample:
     evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
     """What could not be shown, and why."""
+    variant: str = ""
+    """The form of the prompt that is shown; empty: the released form."""
     turns: int = 1
     """The turns of the prompt."""
 
@@ -188,16 +192,18 @@ def shown_example(release: Release, example: Example) -> ShownExample:
     dataset = release.dataset(example.dataset)
     spec, builder = dataset.spec, dataset.builder
     with calling("builder", spec.builder, "a method that reads records", about=at):
-        needles = list(builder.needles(example.record) or ())
+        needles, labels = list(builder.needles(example.record) or ()), builder.labels(example.record)
         question = builder.question_of(example.record)
     placement = placement_of(example.record)
+    items = None
     try:
-        items = items_of_example(release.path, example.file, example.length, example.id, placement)
+        if not example.variant:  # the items are about the released form
+            items = items_of_example(release.path, example.file, example.length, example.id, placement)
     except NoItemError as error:
         raise ReleaseError(f"{at}: items: {error}; see `mmlongbench verify`") from error
     sizes, rule = ImageSizes(release.path / IMAGES), PatchRule(**spec.counter.image.model_dump())
     try:
-        shown = described(example, items, needles, sizes, rule)
+        shown = described(example, items, needles, sizes, rule, labels)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
     return replace(shown, question=question, metric=builder.spec.metric)
@@ -206,9 +212,10 @@ def shown_example(release: Release, example: Example) -> ShownExample:
 def described(
     example: Example,
     items: Sequence[Item] | None,
-    needles: Sequence[Part],
+    needles: Sequence[Needle],
     sizes: Mapping[str, tuple[int, int]],
     rule: PatchRule,
+    labels: Sequence[str] = (),
 ) -> ShownExample:
     """Return an example with what is known about its units.
 
@@ -218,6 +225,7 @@ def described(
         needles: its needles as the prompt shows them.
         sizes: the sizes of images, by path.
         rule: counts the tokens of an image.
+        labels: what its units are called, in the order of the prompt.
 
     Raises:
         ReleaseError: the items are not those of the prompt, or an image is missing.
@@ -232,8 +240,11 @@ def described(
         parts = [(turn.role, (part,)) for turn in example.prompt.turns for part in turn.parts]
         blocks = [Block(role, pieces.of(part, has_needle=True), pieces.marks(part)) for role, part in parts]
     else:
-        notes += [NO_ITEMS] if items is None else []
+        notes += [NO_ITEMS] if items is None and not example.variant else []
         blocks = list(_blocks(outline, items, pieces))
+        if len(labels) == len(outline.units) and not example.variant:  # which may have other units
+            left = iter(labels)
+            blocks = [replace(each, label=next(left)) if each.name == "unit" else each for each in blocks]
     placement = placement_of(record)
     return ShownExample(
         id=example.id,
@@ -249,6 +260,7 @@ def described(
         needles=tuple(_needle_places(record)),
         evidence=example.evidence,
         notes=tuple(notes),
+        variant=example.variant,
         turns=len(example.prompt.turns),
     )
 
@@ -307,7 +319,8 @@ def _require_same(outline: Outline, items: Sequence[Item]) -> None:
         if item["position"] != number:
             raise ReleaseError(f"row {number} of the items has position {item['position']}, expected {number}")
         images = [part.path for part in parts if isinstance(part, Image)]
-        if images != ([item["image"]] if item["image"] else []) and (item["image"] or not item["image_tokens"]):
+        # the items name the image of a body; a unit may have further images
+        if images[:1] != [item["image"]] if item["image"] else images and not item["image_tokens"]:
             raise ReleaseError(
                 f"unit {number} has the image {item['image']!r:.120} in the items, {', '.join(images)!r:.120} in the "
                 "prompt"
@@ -321,19 +334,19 @@ class _Pieces:
         self,
         sizes: Mapping[str, tuple[int, int]],
         rule: PatchRule,
-        needles: Sequence[Part],
+        needles: Sequence[Needle],
         evidence: Evidence | None,
         *,
         has_turns: bool,
     ) -> None:
         self._sizes, self._rule, self._has_turns = sizes, rule, has_turns
         self._speaker = ""
-        self._images = {needle.path for needle in needles if isinstance(needle, Image)}
+        self._needles = [needle for needle in needles if needle]
         self._texts = list(dict.fromkeys(needle for needle in needles if isinstance(needle, str) and needle))
         pages = frozenset(evidence.pages if evidence else ())
-        self._page_images = {path for page, path in evidence.images.items() if page in pages} if evidence else set()
-        texts = evidence.texts if evidence else {}
-        self._page_texts = [text for page, text in texts.items() if page in pages and text.strip()]
+        images, texts = (evidence.images, evidence.texts) if evidence else ({}, {})
+        self._pages: list[Needle] = [Image(path) for page, path in images.items() if page in pages]
+        self._pages += [text for page, text in texts.items() if page in pages and text.strip()]
 
     def of(self, shown: Shown, *, has_needle: bool = False) -> tuple[Piece, ...]:
         """Return the pieces of parts or turns, in which neighbouring texts are joined. The pieces of a conversation are
@@ -356,18 +369,14 @@ class _Pieces:
 
     def marks(self, parts: Iterable[Part], item: Item | None = None) -> tuple[Mark, ...]:
         """Return the marks of parts, of which an item says the role, if it is known."""
-        prompt, marks = Prompt.of(parts), list[Mark]()
+        shown, marks = Prompt.of(parts).parts, list[Mark]()
         if item and item["role"] in NEEDLES:
             marks.append("gold" if item["role"] == "gold" else "needle")
-        elif item.get("inside") if item else self._shows(prompt, self._images, self._texts):
+        elif item.get("inside") if item else any(shows(shown, needle) for needle in self._needles):
             marks.append("needle")
-        if self._shows(prompt, self._page_images, self._page_texts):
+        if any(shows(shown, page) for page in self._pages):
             marks.append("evidence")
         return tuple(marks)
-
-    @staticmethod
-    def _shows(prompt: Prompt, images: Set[str], texts: Iterable[str]) -> bool:
-        return not images.isdisjoint(prompt.images) or any(text in prompt.text for text in texts)
 
 
 def _spans(text: str, needles: Iterable[str]) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ from mmlongbench.likeness import (
     missing,
     words,
 )
-from mmlongbench.prompt import Image
+from mmlongbench.prompt import Image, needle_parts
 from mmlongbench.shortcuts.findings import MIN_SUBJECTS, TOLERATED, Finding, Verdict
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 from mmlongbench.shortcuts.tenths import TENTHS
@@ -277,7 +277,8 @@ class Leakage:
         again = next((n for n, digest in golds if len(there[digest]) > 1), None)
         if again is not None:
             self._twice.hit(asked, f"a gold text is there twice: {asked.units[again].passage!r:.60}")
-        inside = [words(part) for part in asked.needles if isinstance(part, str) and words(part).count(" ") > _LEAST]
+        texts = (needle for needle in asked.needles if isinstance(needle, str))
+        inside = [text for text in map(words, texts) if text.count(" ") > _LEAST]
         if found := _stands_in(inside, [unit for unit in asked.units if not unit.is_gold and unit.texts]):
             self._twice.hit(asked, found)
 
@@ -372,7 +373,8 @@ class Overlap:
         Questions that offer answers, or have different answers, must have equal words: "is there a car?" and "is there
         a cat?" are two questions.
         """
-        needles = " ".join(part.path if isinstance(part, Image) else digest_of(part).hex() for part in asked.needles)
+        parts = (part for needle in asked.needles for part in needle_parts(needle))
+        needles = " ".join(part.path if isinstance(part, Image) else digest_of(part).hex() for part in parts)
         subject, digest = asked.subject or needles, digest_of(asked.question)
         if not subject or not digest:
             return

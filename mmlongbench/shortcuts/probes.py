@@ -182,7 +182,9 @@ class WordGroups:
             self.choose()
 
     def choose(self) -> None:
-        """Choose the words, and keep the candidates that were added before."""
+        """Choose the words if that was not done, and keep the candidates that were added before."""
+        if self.words:
+            return
         times, rarity = Counter[str](), dict[str, float]()
         for bare, having in self._first:
             for word, bits in having.items():

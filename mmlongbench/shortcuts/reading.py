@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from mmlongbench.draws import Draws
 from mmlongbench.likeness import is_long
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import Image, Part
+from mmlongbench.prompt import Image, Needle, Part, shows
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import as_utf8
@@ -86,7 +86,7 @@ class AskedQuestion:
     """The answers that it offers; None if the answer is free."""
     images: tuple[str, ...]
     """The images that it asks with. Images that it offers to choose from are not among them."""
-    needles: tuple[Part, ...]
+    needles: tuple[Needle, ...]
     """The texts and images that were put into its context to be found."""
     units: tuple[ShownUnit, ...]
     """The units of its context in the order of the prompt; empty if its builder does not say."""
@@ -188,9 +188,9 @@ def _texts(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _units(example: Example, items: Sequence[Item], needles: Sequence[Part]) -> Iterator[ShownUnit]:
+def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle]) -> Iterator[ShownUnit]:
     shown = example.prompt.outline.units if example.prompt.outline else ()
-    pages: list[Part] = []  # the pages that hold the answer, as images or texts
+    pages: list[Needle] = []  # the pages that hold the answer, as images or texts
     if evidence := example.evidence:
         for page in evidence.pages:
             if page in evidence.images:
@@ -210,11 +210,9 @@ def _units(example: Example, items: Sequence[Item], needles: Sequence[Part]) -> 
         )
 
 
-def _shows(unit: Sequence[Part], wanted: Sequence[Part]) -> bool:
-    text = "".join(part for part in unit if isinstance(part, str))
-    return any(
-        part in unit if isinstance(part, Image) else bool(part.strip()) and part.strip() in text for part in wanted
-    )
+def _shows(unit: Sequence[Part], wanted: Sequence[Needle]) -> bool:
+    bare = (needle.strip() if isinstance(needle, str) else needle for needle in wanted)
+    return any(shows(unit, needle) for needle in bare if needle)
 
 
 class PageTexts:

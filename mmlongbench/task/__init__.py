@@ -69,7 +69,7 @@ from mmlongbench.task.sources import (
     WebPages,
 )
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
-from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
+from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out, spread
 from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
 
 # Tasks, their readers and metrics.
@@ -89,7 +89,7 @@ __all__ += ["number_format"]
 __all__ += ["DEPTHS", "LABEL_WIDTH", "MARKER", "MAX_JOINED_PIXELS", "Chain", "Closing", "Depth", "Draft", "Draws"]
 __all__ += ["Image", "InOrder", "JoinPages", "PackedExample", "Part", "Permutation", "PlacedNeedle", "Prompt"]
 __all__ += ["Question", "Rendering", "Role", "Rounds", "TakeOrder", "Turn", "Unit", "Wording", "alternate_sides"]
-__all__ += ["assemble", "by_divisor", "escape_markers", "inside_out", "label"]
+__all__ += ["assemble", "by_divisor", "escape_markers", "inside_out", "label", "spread"]
 # Reading files, comparing texts and pictures.
 __all__ += ["PICTURE_ENDINGS", "Columns", "columns_of", "contains", "file_inside", "has_words", "holder", "id_in"]
 __all__ += ["is_like_any", "json_line_at", "json_lines", "json_object", "load_json", "nearest", "normalise"]

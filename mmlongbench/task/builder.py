@@ -15,7 +15,7 @@ from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PackedExample
-from mmlongbench.prompt import Part, Prompt
+from mmlongbench.prompt import Needle, Part, Prompt
 from mmlongbench.task.metric import Evidence, Metric, ScoringInput
 from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import Sources
@@ -189,13 +189,20 @@ class Builder(ABC, Generic[RowT]):
         """
         return str(record.get("source_id", ""))
 
-    def needles(self, record: Record) -> Sequence[Part] | None:
-        """Return every needle as the prompt shows it: an image, or a text that begins where the needle begins.
+    def needles(self, record: Record) -> Sequence[Needle] | None:
+        """Return every needle as the prompt shows it: an image, a text that begins where the needle begins, or a
+        tuple of texts and images that stand one after another.
 
         The audit looks for the needles in the prompt. They are the same at every length and placement of a question.
         Equal needles must be in the order of the prompt. None: the record does not say which needles it has.
         """
         return None
+
+    def labels(self, record: Record) -> Sequence[str]:
+        """Return what each unit of the prompt is, for people, in the order of the prompt, such as `the asked picture`;
+        empty texts for units without a label, and an empty list if there is none. No model sees them.
+        """
+        return ()
 
     def facets(self, record: Record) -> Mapping[str, Sequence[str]]:
         """Return the groups that a record is in, by facet, such as `answer format`; a report shows the score of each

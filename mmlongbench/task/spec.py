@@ -17,6 +17,11 @@ class Placements:
     """The kind: `Depth` for one needle, `Permutation` for several."""
     values: tuple[float, ...]
     """The depths, or the numbers of the permutations."""
+    in_order: bool = False
+    """Of permutations, whether the needles keep the order of the draft."""
+    apart: float = 0.0
+    """Of permutations, the least distance of two needles, as a share of the haystack. A question is rejected at a
+    length that is too short for it."""
 
     @property
     def fault(self) -> str:
@@ -25,6 +30,10 @@ class Placements:
             return (
                 f"placements: kind is {self.kind!r}, expected mt.Depth or mt.Permutation; another placement is a place"
             )
+        if self.kind is Depth and (self.in_order or self.apart):
+            return "placements: in_order and apart are for mt.Permutation; at a depth, all needles stand together"
+        if not isinstance(self.apart, int | float) or not 0 <= self.apart < 1:
+            return f"placements: apart is {self.apart!r}, expected a share from 0 to below 1, such as 0.1"
         values = list(self.values)
         if not values or len({*values}) < len(values):
             return f"placements: values are {values!r}, expected at least one, and each once"
@@ -36,7 +45,9 @@ class Placements:
 
     def all(self) -> tuple[Placement, ...]:
         """Return the placements in the order of the file."""
-        return tuple(Depth(v) if self.kind is Depth else Permutation(int(v)) for v in self.values)
+        if self.kind is Depth:
+            return tuple(map(Depth, self.values))
+        return tuple(Permutation(int(value), self.in_order, self.apart) for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,8 @@ class TaskSpec:
     """The maximum side of a picture in pixels. A larger picture is shrunk; a manifest may set another number."""
     most_tokens: int | None = None
     """The maximum number of tokens of one picture; a manifest may set another number."""
+    repeats_pictures: bool = False
+    """Whether several units of a context may show the same picture: frames of a film in which nothing moves."""
     page_keys: bool = False
     """Whether the task needs to know which pages of different documents are equal (`Document.keys`)."""
     page_texts: bool = False

@@ -4,6 +4,7 @@ Each take order is a frozen value that yields units. A larger budget takes a lon
 exception is `Rounds`, whose number of classes depends on the length.
 """
 
+import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -132,6 +133,27 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
         for taken in range(len(units))
     ]
     return InOrder(tuple(documents[number][taken] for _, number, taken in sorted(places)))
+
+
+def spread(units: Sequence[Unit]) -> InOrder:
+    """Return an order in which every prefix is spread evenly over a sequence, such as frames of a film or pages.
+
+    The next unit is always the middle of the longest run of units that are not taken yet. So the distance between two
+    neighbours, or between a neighbour and an end, is never more than twice that of an even distribution. The place of a
+    unit is its index, unless it has a place.
+    """
+    taken: list[Unit] = []
+    runs = [(-len(units), 0)]  # the longest run first, and of equal runs the first
+    while runs:
+        negative, first = heapq.heappop(runs)
+        if not negative:
+            break
+        middle, end = first + (-negative - 1) // 2, first - negative
+        unit = units[middle]
+        taken.append(replace(unit, place=(middle,)) if unit.place is None else unit)
+        heapq.heappush(runs, (first - middle, first))
+        heapq.heappush(runs, (middle + 1 - end, middle + 1))
+    return InOrder(tuple(taken))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.packing.place import Depth
-from mmlongbench.prompt import Image, Part, Prompt, Shown, Turn, escape_markers
+from mmlongbench.prompt import Image, Needle, Part, Prompt, Shown, Turn, escape_markers, turns_of
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FilePattern
 from mmlongbench.task.metric import Metric, ScoreFunction, metric_of_function
@@ -104,6 +104,8 @@ class Task(Builder[RowT]):
     """Tokens kept free for the answer and a chat template, which has about 5 tokens for each turn of a conversation."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
+    repeats_pictures: ClassVar[bool] = False
+    """Whether several units of a context may show the same picture: frames of a film in which nothing moves."""
     longest_side: ClassVar[int | None] = None
     """The maximum side of a picture in pixels; a larger picture is shrunk."""
 
@@ -138,11 +140,12 @@ class Task(Builder[RowT]):
         questions = draft.questions
         if not questions:
             asked = self.question(row) if draft.question is None else draft.question
-            given = (draft.required, draft.take_order.order[:1] if isinstance(draft.take_order, InOrder) else ())
+            given = (draft.required, draft.take_order.order if isinstance(draft.take_order, InOrder) else ())
             units = (unit for part in given if isinstance(part, tuple | list) for unit in part)
             has_turns = any(unit.turns for unit in units if isinstance(unit, Unit))
             before, after = self._around_question(has_turns=has_turns)
             data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
+            data["has_turns"] = has_turns
             if isinstance(asked, Wording):
                 around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
                 question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
@@ -172,7 +175,7 @@ class Task(Builder[RowT]):
             **example.row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
             **asked.data["fields"],
             **({"instruction": _written(given)} if given else {}),
-            "units": [_written_unit(unit) for unit in example.units],
+            "units": [_written_unit(unit, has_turns=asked.data["has_turns"]) for unit in example.units],
         }
 
     def prompt(self, record: Record) -> Prompt:
@@ -191,13 +194,19 @@ class Task(Builder[RowT]):
         before, _, after = (self.question_form or ("{question}" if has_turns else _ASKED)).partition("{question}")
         return before, after
 
-    def needles(self, record: Record) -> Sequence[Part] | None:
-        """Return the gold units, each by its first part, and needle sentences; None if the task has no placements."""
+    def needles(self, record: Record) -> Sequence[Needle] | None:
+        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements."""
         if not self.placements:
             return None
         gold = [_read_unit(unit) for unit in record["units"] if unit["role"] in ("gold", "needle")]
-        alone = [shown[0].parts[0] if isinstance(shown[0], Turn) else shown[0] for shown in gold]
-        return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
+        alone = [Prompt.of_units([], [shown], "", []).parts for shown in gold]
+        sentences = (text for unit in record["units"] for text in unit.get("sentences", ()))
+        return [*(unit if len(unit) > 1 else unit[0] for unit in alone), *sentences]
+
+    def labels(self, record: Record) -> Sequence[str]:
+        """Return the labels of the units, as far as the record has them."""
+        units = record.get("units", ())
+        return [str(unit.get("label", "")) if isinstance(unit, Mapping) else "" for unit in units]
 
     def question_of(self, record: Record) -> str:
         """Return the question alone, without its images."""
@@ -218,6 +227,7 @@ class Task(Builder[RowT]):
             reserve=self.reserve,
             page_texts=self.page_texts,
             longest_side=self.longest_side,
+            repeats_pictures=self.repeats_pictures,
             is_answer_of_context=self.may_reject_everywhere,
         )
 
@@ -281,11 +291,11 @@ def _written(parts: Iterable[Part]) -> list[object]:
     return [{"image": part.path} if isinstance(part, Image) else part for part in Prompt.of(parts).parts]
 
 
-def _written_unit(unit: Unit) -> dict[str, object]:
+def _written_unit(unit: Unit, *, has_turns: bool) -> dict[str, object]:
     """Return a unit as JSON, as far as it says something."""
     written: dict[str, object] = {"role": unit.role}
-    if unit.turns:
-        written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in unit.turns]
+    if has_turns:
+        written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in turns_of(unit.shown)]
     else:
         written["shown"] = _written(unit.parts)
     if unit.label:

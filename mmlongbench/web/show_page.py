@@ -86,7 +86,7 @@ def segments(example: ShownExample) -> Iterator[Segment]:
     starts = [block.start or 0 for block in example.blocks]
     for number, (block, start, after) in enumerate(zip(example.blocks, starts, [*starts[1:], total], strict=True)):
         share = block.unit.tokens if block.unit else max(0, after - start)
-        name = f"{block.unit.role} {block.unit.id}" if block.unit else block.name
+        name = f"{block.unit.role} {block.label or block.unit.id}" if block.unit else block.name
         left, width = round(100 * start / length, 4), round(100 * share / length, 4)
         title = f"{name}: {share:,} tokens from {start:,}"
         yield Segment(left, width, look(block), title, f"block-{number}", block.marks)

@@ -73,7 +73,7 @@ def value_of(node: ast.expr) -> object:
 
 
 def test_the_faults_are_found() -> None:
-    assert sum(1 for package in PACKAGES for _ in faults(package)) > 150
+    assert sum(1 for package in PACKAGES for _ in faults(package)) > 100
     empty, given, none = (ast.parse(text, mode="eval").body for text in ("Fault(todo='')", "Fault(todo=x)", "Fault()"))
     assert [says_what_to_do(call) for call in (empty, given, none) if isinstance(call, ast.Call)] == [
         False,

@@ -213,7 +213,7 @@ WRONG_FILES = {
     "numbered_csv": (IDS, "raw_rows()", "the row has the id 'fable0001'; use an id of the source, or a hash"),
     # the short contexts of the first task do not show the gold image again; the build refuses contexts that do
     "taken": (ONCE, "draft()", "of the take order shows the image of the required unit 'comparison/"),
-    "shown": (BUILT, "draft()", "the units of a context must differ: two of them show comparison/"),
+    "shown": (BUILT, "draft()", " show the same picture, comparison/"),
     "padding": (GIVEN, "draft()", "stands in a padding unit, as do those of 2 of 2 questions; leave such units out"),
     "asked": (GIVEN, "draft()", "stands in the question itself, as do those of 2 of 2 questions; leave it out"),
     "unfilled": (FULL, "draft()", "of mean size are missing; add sources, or take 64K out of `lengths`"),

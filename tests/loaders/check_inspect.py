@@ -61,13 +61,14 @@ def check_sample(truth: Any, sample: Any, release: Path) -> None:
     from loader_check import sequence_of
 
     example = truth.of(sample.metadata["key"])
-    (message,) = sample.input
     found = []
-    for part in message.content:
+    for part in (part for message in sample.input for part in message.content):
         if part.type == "text":
             found.append(("text", part.text))
         else:
             found.append(("image", str(Path(part.image).resolve().relative_to(release / "mmlb_image"))))
+    speakers = [message.role for message in sample.input]
+    truth.same("speakers equal", str(sample.id), speakers, [turn.role for turn in example.prompt.turns])
     truth.same("part sequences equal", str(sample.id), found, sequence_of(example))
     truth.same("digests equal", str(sample.id), sample.metadata["digest"], example.digest)
 
@@ -77,8 +78,8 @@ def model(truth: Any, asked: dict[str, str]) -> Any:
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     def said(input: list[Any], tools: object, tool_choice: object, config: object) -> Any:
-        (message,) = input
-        parts = [(part.type, part.text if part.type == "text" else sha256(part.image)) for part in message.content]
+        shown = (part for message in input for part in parts_of(message))
+        parts = [(part.type, part.text if part.type == "text" else sha256(part.image)) for part in shown]
         found = asked.get(json.dumps(parts))
         truth.same("prompts received as released", json.dumps(parts)[:100], found is not None, True)
         output = ModelOutput.from_content("mockllm/model", found or "none")
@@ -86,6 +87,13 @@ def model(truth: Any, asked: dict[str, str]) -> Any:
         return output
 
     return get_model("mockllm/model", custom_outputs=said)
+
+
+def parts_of(message: Any) -> list[Any]:
+    """The parts of a message; Inspect may make a single text of them."""
+    from inspect_ai.model import ContentText
+
+    return [ContentText(text=message.content)] if isinstance(message.content, str) else list(message.content)
 
 
 def sha256(uri: str) -> str:

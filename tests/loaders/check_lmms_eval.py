@@ -53,8 +53,10 @@ def check_task(truth: Any, name: str, task: Any, pixels: Callable[[str], str]) -
     for doc in task.test_docs():
         example = truth.of(json.loads(doc["key"]))
         where = f"{name}, {doc['key']}"
-        (message,) = ChatMessages(messages=task.doc_to_messages(doc)).messages
-        found = [(each.type, each.text if each.type == "text" else digest(each.url)) for each in message.content]
+        turns = ChatMessages(messages=task.doc_to_messages(doc)).messages
+        said = [part for turn in turns for part in turn.content]
+        found = [(each.type, each.text if each.type == "text" else digest(each.url)) for each in said]
+        truth.same("speakers equal", where, [turn.role for turn in turns], [turn.role for turn in example.prompt.turns])
         expected = [(kind, said if kind == "text" else pixels(said)) for kind, said in sequence_of(example)]
         truth.same("part sequences equal", where, found, expected)
         truth.same("golds that score 1", where, task.process_results(doc, [gold_of(example)])["mmlb_score"], 1.0)
@@ -75,7 +77,8 @@ def check_run(truth: Any, name: str, out: Path, pixels: Callable[[str], str]) ->
 
     class Answers(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][0]["content"]
+            messages = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"]
+            content = [part for message in messages for part in message["content"]]
             parts = [("text", part["text"]) if part["type"] == "text" else ("image", sent(part)) for part in content]
             received.append(json.dumps(parts) in golds)
             said = {"role": "assistant", "content": golds.get(json.dumps(parts), "nothing")}

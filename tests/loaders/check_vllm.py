@@ -41,11 +41,13 @@ def main() -> None:
     for line in (out / "batch.jsonl").read_text("utf-8").splitlines():
         row = BatchRequestInput.model_validate_json(line)
         example = examples[row.custom_id]
-        (message,) = row.body.messages
         found = [
             part["text"] if part["type"] == "text" else (fetched(part["image_url"]["url"]),)
+            for message in row.body.messages
             for part in message["content"]
         ]
+        speakers = [message["role"] for message in row.body.messages]
+        assert speakers == [turn.role for turn in example.prompt.turns], row.custom_id
         files = release.lock.files
         ours = [
             part if isinstance(part, str) else (files[f"mmlb_image/{part.path}"].sha256,)

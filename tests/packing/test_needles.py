@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -122,6 +122,42 @@ def test_the_start_of_a_needle_is_what_a_recount_of_the_prompt_before_it_gives(s
         (host,) = (item for item in example.items if draft.required[0] in (item.unit, *item.unit.needles))
         images = sum(item.count.image for item in example.items if item.start < host.start)
         assert example.needles[0].start == count(before) + images
+
+
+@relaxed
+@given(
+    seed=seeds,
+    length=st.integers(4, 24),
+    needles=st.integers(2, 6),
+    apart=st.sampled_from([0.0, 0.05, 0.12]),
+    order=st.booleans(),
+)
+def test_needles_keep_their_order_and_their_distance_and_are_asked_the_same_at_every_length(
+    seed: int, length: int, needles: int, apart: float, order: bool
+) -> None:
+    draft, pricer, draws = draft_of(seed, needles, inside=False)
+    placements = tuple(mt.Permutation(number, order, apart) for number in range(3))
+    made = examples(draft, TokenBudget(length * K, 256), placements, pricer, draws)
+    for example, placement in zip(made, placements, strict=True):
+        asked = [needle.requested for needle in example.needles]
+        assert asked == placement.requested(draft.required, draws)  # no length is known there
+        assert [needle.unit.id for needle in example.needles] == [unit.id for unit in draft.required]
+        if order:
+            assert asked == sorted(asked)
+            starts = [needle.start for needle in example.needles]
+            assert starts == sorted(starts)
+        for depths in (asked, [needle.achieved for needle in example.needles]):
+            assert all(later - earlier >= apart - 1e-9 for earlier, later in pairwise(sorted(depths)))
+    assert len({tuple(needle.requested for needle in example.needles) for example in made}) == 3
+
+
+def test_needles_that_no_context_can_hold_apart_are_rejected_with_what_to_do() -> None:
+    draft, pricer, draws = draft_of(1, 5, inside=False)
+    with pytest.raises(mt.Rejected, match=r"5 needles, one after another, 0.3 of the haystack apart.*build longer"):
+        examples(draft, TokenBudget(8 * K, 256), (mt.Permutation(0, False, 0.3),), pricer, draws)
+    draft, pricer, draws = draft_of(1, 2, inside=True)
+    with pytest.raises(mt.DraftError, match="make each sentence of the haystack a unit"):
+        examples(draft, TokenBudget(8 * K, 256), (mt.Permutation(0, True),), pricer, draws)
 
 
 def test_depths_nought_and_one_are_the_very_first_and_the_very_last_sentence() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import mmlongbench as mm
-from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.prompt import Part, Prompt, shows
 from mmlongbench.release.changed_contexts import CONTEXTS, contextual
 from mmlongbench.release.selection import SUBSETS, Selection, select
 
@@ -78,7 +78,7 @@ def test_a_wrong_context_has_the_units_of_another_question_and_nothing_that_answ
         assert any(units(prompt) == theirs for id, theirs in others if id != example.id)
         assert set(units(prompt)) != set(units(example.prompt))
         needles = release.builder(dataset).needles(example.record) or ()
-        assert not any(shows(prompt, needle) for needle in needles)
+        assert not any(shows(prompt.parts, needle) for needle in needles)
         outline, its = example.prompt.outline, prompt.outline
         assert outline is not None
         assert its is not None
@@ -89,7 +89,7 @@ def test_a_wrong_context_has_the_units_of_another_question_and_nothing_that_answ
 def test_the_oracle_has_every_needle_and_only_units_of_the_prompt(release: mm.Release, dataset: str) -> None:
     for example, prompt in made(release, dataset, "oracle"):
         assert set(units(prompt)) < set(units(example.prompt))
-        assert all(shows(prompt, needle) for needle in release.builder(dataset).needles(example.record) or ())
+        assert all(shows(prompt.parts, needle) for needle in release.builder(dataset).needles(example.record) or ())
 
 
 def test_the_oracle_of_a_document_has_its_answer_pages(release: mm.Release) -> None:
@@ -125,10 +125,6 @@ def test_the_released_prompt_has_the_empty_name(release: mm.Release) -> None:
 def units(prompt: Prompt) -> tuple[tuple[Part, ...], ...]:
     assert prompt.outline is not None
     return prompt.outline.units
-
-
-def shows(prompt: Prompt, needle: Part) -> bool:
-    return needle.path in prompt.images if isinstance(needle, Image) else needle in prompt.text
 
 
 def chosen(release: Path, selection: Selection) -> list[tuple[str, str]]:

@@ -20,9 +20,10 @@ from tiled import TASKS, tiled
 from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
-from mmlongbench.release.positions import Haystack, Needle, needle_places, placement_faults
+from mmlongbench.release.positions import FoundNeedle, Haystack, needle_places, placement_faults
 from mmlongbench.release.release import Example, open_release
 from mmlongbench.release.selection import Place, find_example
 from mmlongbench.release.shown_example import (
@@ -453,21 +454,21 @@ def test_more_units_than_an_example_can_have_are_refused_in_order_too(tmp_path: 
 def test_of_several_needles_the_one_at_the_depth_is_looked_at(
     start: int, achieved: float, depth: float, said: str | None
 ) -> None:
-    found = [Needle(4, 10, is_sentence=False), Needle(64, 10, is_sentence=False)]
+    found = [FoundNeedle(4, 10, is_sentence=False), FoundNeedle(64, 10, is_sentence=False)]
     hay = Haystack((0, 50), (0, 10, 20, 30, 40, 50, 60, 100), slack=0.51)
     record = {"needle_start": start, "depth_achieved": achieved, "depth": depth}
-    assert list(placement_faults(record, found, hay, is_single=True)) == ([said] if said else [])
+    assert list(placement_faults(record, found, hay, Depth(depth))) == ([said] if said else [])
 
 
 def test_a_sentence_between_two_units_may_stand_in_the_middle_of_either() -> None:
-    found = [Needle(844, 11, is_sentence=True)]
+    found = [FoundNeedle(844, 11, is_sentence=True)]
     hay = Haystack((844,), (0, 788, 819, 969, 1665), slack=2.51)
     record = {"needle_start": [844], "depth_achieved": [844 / 1665]}
     for place, is_near in ((818, True), (817, True), (810, False), (900, True), (960, False)):
-        said = list(placement_faults({**record, "depth_requested": [place / 1665]}, found, hay, is_single=False))
+        said = list(placement_faults({**record, "depth_requested": [place / 1665]}, found, hay, Permutation(0)))
         assert (not said) == is_near, place
 
 
 def test_thousands_of_equal_needles_are_found_one_after_the_other() -> None:
     prompt = Prompt.of(["Read.\n", "It is so. " * 20_000])
-    assert list(needle_places(["It is so."] * 20_000, prompt, [0], 6)) == list(range(6, 6 + 10 * 20_000, 10))
+    assert list(needle_places(["It is so."] * 20_000, prompt, 6)) == list(range(6, 6 + 10 * 20_000, 10))

@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,13 @@ from PIL.PngImagePlugin import PngInfo
 from PIL.TiffImagePlugin import IFDRational, ImageFileDirectory_v2
 
 import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.corpus.retrieval.dense import ModelError, Reranker, SentenceEncoder
 from mmlongbench.draws import Draws
 from mmlongbench.io.progress import Progress
 from mmlongbench.shortcuts import audit
 from mmlongbench.shortcuts.answerable import DETECTORS, measure_answerable, shown_in, shown_of
-from mmlongbench.shortcuts.counted import UNEVEN, Depths
+from mmlongbench.shortcuts.counted import UNEVEN, Depths, Tenths
 from mmlongbench.shortcuts.difficulty import (
     Difficulties,
     Difficulty,
@@ -35,6 +37,7 @@ from mmlongbench.shortcuts.image_features import META, QUANTISATION, TAGS, Image
 from mmlongbench.shortcuts.learners import Group, find_golds
 from mmlongbench.shortcuts.probes import measure_depths
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
+from mmlongbench.shortcuts.tenths import right_tenths
 from mmlongbench.shortcuts.text_features import (
     CHAIN,
     LABEL,
@@ -90,6 +93,70 @@ def test_titles_that_others_name_and_first_passages_of_articles_are_leaks(plante
     clean = found(of_passages(number) for number in range(60))
     assert kind in clean
     assert leaks(clean) == []
+
+
+def of_notes(number: int, *, marked: float = 0.0) -> AskedQuestion:
+    """A question with 12 notes; in a share of contexts, a word at the beginning of gold is not that of the others."""
+    drawn = uniforms(4 * UNITS + 2, "notes", number).tolist()
+    gold, is_marked = int(drawn[-1] * UNITS), drawn[-2] < marked
+    notes = list[ShownUnit]()
+    for at in range(UNITS):
+        said = " ".join(WORDS[int(each * len(WORDS))] for each in drawn[4 * at : 4 * at + 4])
+        word = "[gold]" if is_marked and at == gold else "[hay]"
+        notes.append(unit("gold" if at == gold else "padding", f"{word} {said} of note {at}{number}"))
+    return asked(f"q{number}", "Where?", *notes, subject=f"s{number}", answers=(f"a{number}",))
+
+
+def test_words_that_gold_alone_has_are_a_leak_and_are_named() -> None:
+    leak = found(of_notes(number, marked=0.7) for number in range(60))["gold from its words"]
+    assert leak.verdict == "leak"
+    assert {"the word 'gold' (more)", "the word 'hay' (less)"} & {*leak.evidence.split("by ")[1].split(", ")}
+    clean = found(of_notes(number) for number in range(60))
+    assert "gold from its words" in clean
+    assert leaks(clean) == []
+
+
+class Tally(mt.Task[mt.Row]):
+    """The colour that most units have."""
+
+    metric = "sub_em"
+
+    def draft(self, row: mt.Row, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        raise NotImplementedError
+
+    def answer(self, example: mt.PackedExample) -> str:
+        return Counter(str(unit.data["colour"]) for unit in example.units).most_common(1)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("colours", "expected"),
+    [
+        ("r" * 30, (True, True, True)),
+        ("r" * 5 + "g" * 35, (False, True, True)),
+        ("r" * 22 + "g" * 18, (True, False, True)),
+        ("r" * 9, "its contexts have fewer than 10 units"),
+    ],
+)
+def test_an_answer_of_the_context_is_computed_again_from_tenths_of_it(
+    colours: str, expected: tuple[bool, ...] | str
+) -> None:
+    units = [{"role": "padding", "shown": ["A dot."], "data": {"colour": colour}} for colour in colours]
+    task = Tally("dots", Tally.options_type())
+    record = {"id": "q1", "answer": Counter(colours).most_common(1)[0][0], "units": units}
+    assert right_tenths(task, record) == expected
+    if expected is not str:
+        assert isinstance(right_tenths(task, {**record, "answer": "b"}), str)
+
+
+@pytest.mark.parametrize(("right", "verdict"), [(1.0, "leak"), (0.2, "clean"), (0.6, "undecided")])
+def test_a_tenth_is_enough_if_it_gives_most_answers_that_a_guess_has_wrong(right: float, verdict: str) -> None:
+    counting = Tenths("dots")
+    for number in range(60):
+        each = asked(f"q{number}", "Which?", answers=("r" if number % 2 else "g",))
+        counting.add(replace(each, tenths=(number < 30 + 30 * right, False, False)))
+    first, last, _ = counting.findings()
+    assert (first.kind, first.verdict, first.chance) == ("answer from the first tenth of its context", verdict, 0.5)
+    assert last.verdict == "clean"
 
 
 def test_titles_in_other_titles_and_texts_are_counted_without_what_all_titles_share() -> None:

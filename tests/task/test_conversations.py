@@ -205,6 +205,29 @@ def test_what_no_template_takes_is_refused(tmp_path: Path) -> None:
         assert said in " ".join(ran.err.split()), ran.err
 
 
+def test_units_of_one_speaker_and_units_without_turns_stand_beside_exchanges(tmp_path: Path) -> None:
+    manifest = draw_conversation(tmp_path / "task", "8K")
+    task = tmp_path / "task/talk.py"
+    mixed = """kind = sum(map(ord, each.id)) % 4
+            if kind == 0:
+                return mt.Unit(each.id, each.user)
+            if kind == 1:
+                return mt.Unit(each.id, turns=(mt.Turn("user", said),))
+            if kind == 2:
+                return mt.Unit(each.id, turns=(mt.Turn("assistant", (each.assistant,)), mt.Turn("user", said)))
+            return mt.Unit("""
+    task.write_text(task.read_text("utf-8").replace("return mt.Unit(", mixed), "utf-8")
+    built = command("build", manifest, "--out", tmp_path / "out", "--workers", "1")
+    assert built.code == 0, built.err
+    audit = command("audit", tmp_path / "out", "--task", task, "--json")
+    assert json.loads(audit.out)["problems"] == []
+    (example, *_) = mm.open_release(tmp_path / "out", tasks=task).examples("talk", "8K")
+    roles = [turn.role for turn in example.prompt.turns]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+    assert example.record["question"] in example.prompt.texts[-1]
+    assert "Answer:" not in example.prompt.text
+
+
 def messages_of(example: mm.Example) -> list[Message]:
     return [dict(message) for message in example.messages("path")]
 

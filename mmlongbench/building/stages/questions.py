@@ -15,6 +15,7 @@ from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, neare
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import DoesNotFitError, examples
+from mmlongbench.packing.place import Permutation
 from mmlongbench.release.lock import QuestionCounts
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.rows import Row
@@ -138,9 +139,13 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
     # that releases of images and of text have the same questions
     alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)
     required = replace(draft, required=alone, take_order=InOrder(()), rendered_as_text=None)
+    placements = [  # nor a haystack in which needles could keep a distance
+        replace(each, in_order=False, apart=0.0) if isinstance(each, Permutation) else each
+        for each in dataset.placements()
+    ]
     try:
         with calling("builder", dataset.spec.builder, "draft()", row):
-            made = examples(required, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+            made = examples(required, dataset.budget(length), placements, dataset.pricer, draws)
             if dataset.sources.has_images:
                 for path in {path for example in made for path in example.prompt.images}:
                     dataset.sources.images.decode(path)

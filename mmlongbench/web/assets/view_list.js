@@ -195,7 +195,7 @@ const PromptList = (() => {
       head.id = `row-${row}`;
       made.setAttribute("aria-labelledby", head.id);
       if (data.part) head.append(el("span", "", "continued "));
-      head.append(el("b", "", data.role), " ", el("span", "", `from token ${number(start)},`), " ");
+      head.append(el("b", "", data.role), " ", ...data.label ? [el("i", "", data.label), " "] : [], el("span", "", `from token ${number(start)},`), " ");
       for (const mark of data.marks) head.append(el("em", "mark", MARKS[mark]), " ");
       if (this.added.has(data.block)) head.append(el("em", "added-mark", "+ added"), " ");
       if (this.isOutside(data.block)) { head.append(el("em", "outside-mark", "✕ outside the window"), " "); made.classList.add("outside"); }

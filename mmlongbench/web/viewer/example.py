@@ -115,7 +115,7 @@ def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record
     """Open an example."""
     example = example_of(viewed, file, dict(record), f"{file.name}, {row.id}")
     with calling("builder", file.builder_name, "a method that reads records", about=row.id):
-        needles = list(file.builder.needles(example.record) or ())
+        needles, labels = list(file.builder.needles(example.record) or ()), file.builder.labels(example.record)
         question = file.builder.question_of(example.record)
     known, sizes, missing, note = ImageSizes(file.images), dict[str, tuple[int, int]](), set[str](), units.note
     for path in example.prompt.images:
@@ -125,14 +125,16 @@ def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record
             missing.add(path)
             sizes[path] = 1, 1
     try:
-        shown = described(example, units.items or None, needles, sizes, file.rule)
+        shown = described(example, units.items or None, needles, sizes, file.rule, labels)
     except ReleaseError as error:  # the items are not those of the prompt
         note = f"{error}; see `mmlongbench verify`"
-        shown = described(example, None, needles, sizes, file.rule)
+        shown = described(example, None, needles, sizes, file.rule, labels)
     is_estimated = any(block.start is None for block in shown.blocks)
     blocks = _estimated(shown, units, example) if is_estimated else _placed(shown)
     notes = [each for each in (*shown.notes, note) if each and each != NO_ITEMS]
-    if is_estimated:
+    if file.variant:
+        notes.append(f"the prompt is shown in its form {file.variant!r}; {_ESTIMATED}")
+    elif is_estimated:
         notes.append(_ESTIMATED if note else f"the release has no items of this file: {_ESTIMATED}")
     shown = replace(shown, question=question, metric=file.builder.spec.metric, notes=tuple(notes))
     rows = [
@@ -264,6 +266,7 @@ def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_who
             "block": block,
             "part": first > 0,
             "role": placed.role,
+            "label": placed.block.label,
             "look": look(placed.block),
             "unit": placed.block.unit.id if placed.block.unit else "",
             "start": placed.start,

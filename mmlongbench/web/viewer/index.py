@@ -219,10 +219,11 @@ def _stem(viewed: Viewed, file: ViewedFile) -> Path:
     its items, with the lock, and with the code that reads them.
     """
     files = [file.path, *([file.items] if file.items else [])]
-    return cache_folder() / "index" / key_of(files, viewed.lock_id, viewed.code, file.name, str(file.images))
+    about = (viewed.lock_id, viewed.code, file.name, str(file.images), file.variant)
+    return cache_folder() / "index" / key_of(files, *about)
 
 
-def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: Progress) -> Index:
+def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: Progress, variant: str = "") -> Index:
     """Open the index of what is viewed; files that changed, or that are new, are indexed in a process of their own.
 
     Args:
@@ -230,12 +231,13 @@ def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: 
         images: the folder of images that was given to open it.
         tasks: the task files that were given to open it.
         progress: shows the bar.
+        variant: the form of the prompts that was given to open it.
 
     """
     stems = [_stem(viewed, file) for file in viewed.files]
     (cache_folder() / "index").mkdir(parents=True, exist_ok=True)
     stale = [file for file in viewed.files if not stems[file.number].with_suffix(".head").is_file()]
-    calls = [(viewed.path, images, tasks, file.name, stems[file.number]) for file in stale]
+    calls = [(viewed.path, images, tasks, variant, file.name, stems[file.number]) for file in stale]
     with progress.bar("index: files", len(calls)) as advance:
         for _ in each_done(1, index_file, calls, [file.name for file in stale]) if calls else ():
             advance()
@@ -245,9 +247,9 @@ def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: 
 # What makes an index.
 
 
-def index_file(release: Path, image_folder: Path | None, tasks: TaskFiles, name: str, stem: Path) -> None:
+def index_file(release: Path, image_folder: Path | None, tasks: TaskFiles, variant: str, name: str, stem: Path) -> None:
     """Make the index of one public file, in a process of its own."""
-    viewed = open_viewed(release, image_folder, tasks)
+    viewed = open_viewed(release, image_folder, tasks, variant)
     file = viewed.by_name[name]
     if not file.path.is_file() or (viewed.lock_id and leads_out(viewed.path, f"{DATA}/{file.name}")):
         raise ReleaseError(f"{file.path}: is no file of the release; see `mmlongbench verify`")

@@ -109,6 +109,7 @@ def open_site(
     progress: Progress,
     *,
     images: Path | None = None,
+    variant: str = "",
     tasks: TaskFiles = NO_TASK_FILES,
     predictions: Sequence[Path] = (),
     scores: Sequence[Path] = (),
@@ -119,8 +120,8 @@ def open_site(
     review: Path | None = None,
 ) -> Site:
     """Open everything that pages are made of; what is new is indexed first."""
-    viewed = open_viewed(release, images, tasks)
-    index = open_index(viewed, images, tasks, progress)
+    viewed = open_viewed(release, images, tasks, variant)
+    index = open_index(viewed, images, tasks, progress, variant)
     answers = read_answers(viewed, index, predictions, scores, tasks, progress)
     found = _read_findings(shortcuts) if shortcuts else ()
     differences = None

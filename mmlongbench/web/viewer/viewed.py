@@ -6,9 +6,9 @@ viewer keeps is in the user's cache folder, never in a release.
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +18,8 @@ from mmlongbench.io.files import read_regular, write_whole
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import package_sha256
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
+from mmlongbench.prompt import Prompt
+from mmlongbench.release.example_cost import ImageSizes, counted
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES, LOCK, REJECTS
 from mmlongbench.release.lock import leads_out
@@ -92,6 +94,11 @@ class ViewedFile:
     text: TextTokenizer | None = field(default=None, compare=False)
     """Counts texts where there are no items; None: they are not counted."""
 
+    variant: str = ""
+    """The form of the prompts; empty: the released form."""
+    counted: Callable[[Prompt], TokenCount] | None = field(default=None, compare=False)
+    """Counts prompts whose tokens the records do not say."""
+
     @property
     def names(self) -> tuple[str, ...]:
         """All names that predictions may use."""
@@ -143,37 +150,38 @@ class Viewed:
         return tuple(file for file in self.files if file.dataset == dataset)
 
 
-def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TASK_FILES) -> Viewed:
+def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TASK_FILES, variant: str = "") -> Viewed:
     """Open a release, or public files of other origin.
 
     Args:
         path: the folder of a release, or of public files, or one public file.
         images: the folder of the images; by default `mmlb_image/` beside `mmlb_data/`, unless it is a link.
         tasks: the task files that the release was built with.
+        variant: the form of the prompts; files of datasets that do not offer it are left out. Empty: as released.
 
     """
     is_locked = (path / LOCK).is_file()
     if is_locked:
-        release = Release.open(path, images=images, tasks=tasks)
+        release = Release.open(path, images=images, tasks=tasks, variant=variant)
         path, images = release.path, images or _own_images(release.path)
         public = [release.file(name, length) for name in release.datasets for length in release.lengths(name)]
     else:
         folders = (path.absolute(), *path.absolute().parents)
         images = images or _own_images(next((folder for folder in folders if (folder / IMAGES).is_dir()), path))
-        release = Release.open(path, images=images)
+        release = Release.open(path, images=images, variant=variant)
         known = [(file.dataset.name, file.length, file) for file in release.files if file.dataset]
         lined = {(name, length) for name, length, file in known if not file.is_bundle}
         known = [each for each in known if not each[2].is_bundle or each[:2] not in lined]
         public = [file for _, _, file in sorted(known, key=lambda each: (*each[:2], each[2].name))]
-    files = []
-    for number, file in enumerate(public):
+    files: list[ViewedFile] = []
+    for file in public:
         dataset = file.dataset
-        if dataset is None:
+        if dataset is None or dataset.variant != variant:
             continue
         bundle = dataset.builder.spec.bundle if is_locked else None
-        counter = None if is_locked else dataset.counter
+        counter = None if is_locked and not variant else dataset.counter
         viewed = ViewedFile(
-            number=number,
+            number=len(files),
             name=file.name,
             path=file.path,
             dataset=dataset.name,
@@ -185,8 +193,10 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
             reserve=dataset.reserve or 0,
             images=images,
             bundle=bundle.files.write(dataset.name, file.length) if bundle else "",
-            items=items_path(path, file.name) if is_locked else None,
+            items=items_path(path, file.name) if is_locked and not variant else None,
             text=counter.text if counter else None,
+            variant=variant,
+            counted=partial(counted, counter=counter, sizes=ImageSizes(images)) if counter and variant else None,
         )
         files.append(viewed)
     unknown = () if is_locked else tuple(file.name for file in release.files if file.dataset is None)
@@ -210,20 +220,22 @@ def example_of(viewed: Viewed, file: ViewedFile, record: Record, where: str) -> 
     text, image = (n if type(n) is int and 0 <= n < 2**53 else 0 for n in (stated.get("text"), stated.get("image")))
     with calling("builder", file.builder_name, "a method that reads records", about=where):
         evidence = file.builder.evidence(record)
+        prompt = file.builder.render_variant(record, file.variant) if file.variant else file.builder.prompt(record)
         if not isinstance(evidence, Evidence | None):
             raise DraftError(f"evidence() returned a {type(evidence).__name__}, expected mt.Evidence or None")
         return Example(
             id=str(record.get("id", "")),
             file=file.name,
             record={**record, "tokens": stated},
-            prompt=file.builder.prompt(record),
+            prompt=prompt,
             answer=file.builder.answer_of(record),
             evidence=evidence,
-            tokens=TokenCount(text, image),
+            tokens=file.counted(prompt) if file.counted else TokenCount(text, image),
             facets=file.builder.facets(record),
             dataset=file.dataset,
             length=file.length,
             _release=viewed.release,
+            variant=file.variant,
         )
 
 

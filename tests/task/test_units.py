@@ -1,0 +1,196 @@
+"""What units may be: needles of several parts, labels, pictures that stand still, needles in order."""
+
+import json
+from bisect import insort
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from tiny import Ran, command
+
+import mmlongbench.task as mt
+
+TASKS = Path(__file__).parent / "units" / "units.py"
+LENGTHS = ("1K", "2K")
+
+
+def draw_pictures(folder: Path, count: int) -> None:
+    """Draw pictures that differ from each other."""
+    folder.mkdir(parents=True)
+    for number in range(count):
+        picture = Image.new("RGB", (56, 56), (200, 30 + number % 200, number // 200))
+        picture.putpixel((number % 56, number // 56), (0, 0, 0))
+        picture.save(folder / f"{number:03}.png")
+
+
+def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write a table."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Read a table."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def write_manifest(folder: Path, task: str, source: dict[str, str], lengths: Sequence[str] = LENGTHS) -> Path:
+    """Write a manifest of one dataset beside a copy of the tasks."""
+    (folder / "units.py").write_text(TASKS.read_text("utf-8"), "utf-8")
+    dataset = {"name": task.lower(), "builder": f"units.py:{task}", "source": source, "lengths": list(lengths)}
+    path = folder / f"{task.lower()}.yaml"
+    path.write_text(json.dumps({"datasets": [dataset]}), "utf-8")
+    return path
+
+
+def built(path: Path) -> Path:
+    """Build a manifest."""
+    ran = command("build", path, "--out", path.parent / "out", "--workers", 1, "-q")
+    assert ran.code == 0, ran.err
+    return path.parent / "out"
+
+
+CARDS = {"cards": "cards.jsonl", "pictures": "pictures"}
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> Path:
+    """The sources of postcards."""
+    draw_pictures(tmp_path / "pictures", 60)
+    sides = [(f"{2 * number:03}.png", f"{2 * number + 1:03}.png") for number in range(30)]
+    rows = [{"id": f"c{n}", "writer": f"Writer{n}x", "front": f, "back": b} for n, (f, b) in enumerate(sides)]
+    write_rows(tmp_path / "cards.jsonl", rows)
+    return tmp_path
+
+
+@pytest.mark.parametrize("task", ["Postcards", "BarePostcards"])
+def test_the_audit_looks_for_all_parts_of_a_needle(cards: Path, task: str) -> None:
+    release = built(write_manifest(cards, task, CARDS))
+    assert command("audit", release, "--task", cards / "units.py", "-q") == Ran(0, "", "")
+
+
+def test_labels_of_units_are_shown_to_people_and_stand_in_no_prompt(cards: Path) -> None:
+    release = built(write_manifest(cards, "Postcards", CARDS))
+    task = ("--task", cards / "units.py")
+    assert "card of Writer3x" in command("show", release, "c3", "--full", *task).out
+    assert "card of" not in command("show", release, "c3", "--messages", *task).out
+    assert command("show", release, "c3", "--html", cards / "page.html", *task).code == 0
+    assert "<i>card of Writer3x</i>" in (cards / "page.html").read_text("utf-8")
+    assert command("view", release, "--static", cards / "site", "--limit", 1, "-q", *task).code == 0
+    files = [path for path in (cards / "site").rglob("*") if path.suffix in (".js", ".json", ".html")]
+    assert any("card of Writer3x" in path.read_text("utf-8") for path in files)
+
+
+@pytest.fixture
+def films(tmp_path: Path) -> Path:
+    """Two films of 120 frames; a picture stands still for 20 frames."""
+    for film in range(2):
+        (tmp_path / "films" / f"f{film}").mkdir(parents=True)
+        for frame in range(120):
+            picture = Image.new("RGB", (56, 56), (40 * (frame // 20), 100, 90 * film))
+            picture.save(tmp_path / "films" / f"f{film}" / f"{frame:03}.png")
+    moments = [
+        {"id": f"f{film}-{part}", "film": f"f{film}", "first": 20 * part, "last": 20 * part + 19, "seen": f"red {part}"}
+        for film in range(2)
+        for part in range(6)
+    ]
+    write_rows(tmp_path / "moments.jsonl", moments)
+    return tmp_path
+
+
+FILMS = {"moments": "moments.jsonl", "films": "films"}
+
+
+def test_a_picture_may_stand_in_several_units_where_the_task_says_so(films: Path) -> None:
+    release = built(write_manifest(films, "Films", FILMS))
+    assert command("audit", release, "--task", films / "units.py", "-q") == Ran(0, "", "")
+    for record in read_rows(release / "mmlb_data/tasks/films_K2.jsonl"):
+        frames = [int(unit["shown"][0].strip("[] ")) for unit in record["units"]]
+        assert frames == sorted(frames)
+        assert len({unit["shown"][1]["image"] for unit in record["units"]}) < len(frames)
+    ran = command("build", write_manifest(films, "Stills", FILMS), "--out", films / "stills", "--workers", 1, "-q")
+    assert ran.code == 2
+    for said in ("the units 'frame ", "show the same picture", "`repeats_pictures = True`"):
+        assert said in ran.err
+
+
+@given(count=st.integers(1, 700))
+def test_every_prefix_of_a_spread_order_is_spread_over_the_sequence(count: int) -> None:
+    units = [mt.Unit(f"{number}", "x") for number in range(count)]
+    taken = list(mt.spread(units).units(0))
+    assert sorted(int(unit.id) for unit in taken) == list(range(count))
+    assert all(unit.place == (int(unit.id),) for unit in taken)
+    places = [-1, count]
+    for number, unit in enumerate(taken, 1):
+        insort(places, int(unit.id))
+        if number & (number + 1) in (0, number) or number == count:  # some prefixes, among them those of powers of 2
+            assert max(later - earlier for earlier, later in pairwise(places)) <= 2 * (count + 1) / (number + 1)
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Path:
+    """Four recipes of three steps, and lines of other notes."""
+    recipes = [
+        {"id": f"r{n}", "recipe": f"Recipe {n}", "steps": [f"take {n}{n}", f"stir {n} times", f"serve with herb {n}x"]}
+        for n in range(4)
+    ]
+    lines = [{"id": f"l{n}", "line": f"Note {n}: " + "the weather was fair, " * (1 + n % 7)} for n in range(300)]
+    write_rows(tmp_path / "notes.jsonl", [*recipes, *lines])
+    return tmp_path
+
+
+def test_needles_in_order_are_audited_and_a_forged_order_is_found(steps: Path) -> None:
+    release = built(write_manifest(steps, "Steps", {"rows": "notes.jsonl"}))
+    audit = ("audit", release, "--task", steps / "units.py", "-q")
+    assert command(*audit) == Ran(0, "", "")
+    path = release / "mmlb_data/tasks/steps_K2_perm3.jsonl"
+    known, shorter = read_rows(path), read_rows(path.with_name("steps_K1_perm3.jsonl"))
+    assert [each["depth_requested"] for each in known] == [each["depth_requested"] for each in shorter]
+    for name in ("needle_start", "depth_achieved", "depth_requested"):
+        known[0][name].reverse()
+    write_rows(path, known)
+    assert "the needles stand in the order [3, 2, 1]" in command(*audit).err
+
+
+def test_a_variant_of_the_prompt_is_shown_exported_and_collected_like_the_prompt(cards: Path) -> None:
+    release = built(write_manifest(cards, "Reasoned", CARDS, ("1K",)))
+    options = ("--variant", "reasoned", "--task", cards / "units.py")
+    said = "Think step by step."
+    shown = " ".join(command("show", release, "c3", "--full", *options).out.split())
+    assert said in shown
+    assert "card of" not in shown  # labels are about the units of the released form
+    assert said in command("show", release, "c3", "--messages", *options).out
+    assert command("audit", release, "-q", *options).code == 0
+    assert command("view", release, "--static", cards / "site", "--limit", 1, "-q", *options).code == 0
+    files = [path for path in (cards / "site").rglob("*") if path.suffix in (".js", ".json", ".html")]
+    assert any(said in path.read_text("utf-8") for path in files)
+
+    batch = cards / "batch"
+    given = ("--to", "openai-batch", "--model", "m", "--images", "http://host/images", "--limit", 2)
+    assert command("export", release, "--out", batch, *given, *options).code == 0
+    lines = [line for path in sorted(batch.rglob("*.jsonl")) for line in read_rows(path)]
+    requests = [line for line in lines if "body" in line]
+    assert requests
+    assert all(said in json.dumps(request) for request in requests)
+    body = {"choices": [{"message": {"role": "assistant", "content": "Writer3x"}, "finish_reason": "stop"}]}
+    results = [
+        {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}} for request in requests
+    ]
+    write_rows(cards / "results.jsonl", results)
+    collect = ("collect", release, cards / "results.jsonl", "--model", "m", "--out")
+    # these are no answers to the released form
+    assert command(*collect, cards / "plain.jsonl", *options[2:]).code == 2
+    assert command(*collect, cards / "answers.jsonl", *options).code == 0
+    answers = read_rows(cards / "answers.jsonl")
+    assert {answer["context"] for answer in answers} == {"reasoned"}
+    assert "stale" not in command("score", release, cards / "answers.jsonl", *options[2:]).err
+
+
+def test_a_variant_that_no_task_offers_is_refused(cards: Path) -> None:
+    release = built(write_manifest(cards, "Reasoned", CARDS, ("1K",)))
+    ran = command("show", release, "--variant", "reasonde", "--task", cards / "units.py")
+    assert (ran.code, "no builder of this release offers it; offered: reasoned" in ran.err) == (2, True)

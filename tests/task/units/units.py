@@ -1,0 +1,130 @@
+"""Small tasks, each for one thing that units may be."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import mmlongbench.task as mt
+
+
+class Card(mt.Row):
+    """A postcard: two pictures, and who wrote it."""
+
+    writer: str
+    front: str
+    back: str
+
+
+class Postcards(mt.Task[Card]):
+    """A needle of several parts: a text, a picture, a text and a picture."""
+
+    metric = "sub_em"
+    instruction = "Look at the postcards.\n\n"
+    sources: ClassVar = {"cards": mt.Table, "pictures": mt.Folder}
+    placements = mt.Placements(mt.Depth, (0.0, 0.5, 1.0))
+
+    def question(self, row: Card) -> str:
+        """Ask for the writer of a card."""
+        return f"Who wrote the card number {row.id}?"
+
+    def draft(self, row: Card, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Put the card among all others."""
+        cards = [self.card(other, sources) for other in draws.order("others", self.others(row, sources), _id)]
+        return mt.Draft((self.card(row, sources),), mt.InOrder(cards), answer=row.writer)
+
+    def card(self, row: Card, sources: mt.Sources) -> mt.Unit:
+        """Return a card as it is shown."""
+        front, back = (mt.Image(sources.images[name].path) for name in (row.front, row.back))
+        head, body, further = f"Card {row.id}, front: ", front, ("\nBack: ", back, f"\nFrom {row.writer}.")
+        return mt.Unit(row.id, body, head=head, further=further, label=f"card of {row.writer}")
+
+
+class BarePostcards(Postcards):
+    """The same cards, which begin with a picture."""
+
+    def card(self, row: Card, sources: mt.Sources) -> mt.Unit:
+        """Return a card that begins with a picture."""
+        front, back = (mt.Image(sources.images[name].path) for name in (row.front, row.back))
+        return mt.Unit(row.id, front, further=(f"\nFrom {row.writer}.\n", back))
+
+
+class Step(mt.Row):
+    """A recipe, whose steps are asked about, or a line of other texts."""
+
+    recipe: str = ""
+    steps: tuple[str, ...] = ()
+    line: str = ""
+
+
+class Steps(mt.Task[Step]):
+    """Three needles that keep their order, each at least a tenth of the haystack from the next."""
+
+    metric = "sub_em"
+    instruction = "Read the notes.\n\n"
+    placements = mt.Placements(mt.Permutation, (0, 1, 2), in_order=True, apart=0.1)
+
+    def selects(self, sources: mt.Sources) -> Callable[[Step], bool]:
+        """Ask about recipes."""
+        return lambda row: bool(row.recipe)
+
+    def question(self, row: Step) -> str:
+        """Ask for the last step."""
+        return f"What is the last step of {row.recipe}?"
+
+    def draft(self, row: Step, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Put the steps in their order, and lines around them."""
+        steps = tuple(mt.Unit(f"{row.id}-{n}", f"{row.recipe}: {step}") for n, step in enumerate(row.steps))
+        lines = [other for other in self.rows(sources) if other.line]
+        hay = [mt.Unit(other.id, other.line) for other in draws.order("lines", lines, _id)]
+        return mt.Draft(steps, mt.InOrder(hay), answer=row.steps[-1])
+
+
+class Moment(mt.Row):
+    """A span of frames of a film, and what is seen there."""
+
+    film: str
+    first: int
+    last: int
+    seen: str
+
+
+class Films(mt.Task[Moment]):
+    """Frames of a film in which nothing moves for a while, taken evenly; one of the span must be shown."""
+
+    metric = "sub_em"
+    instruction = "These are frames of a film, each with its number.\n\n"
+    separator = "\n"
+    sources: ClassVar = {"moments": mt.Table, "films": mt.Folder}
+    repeats_pictures = True
+
+    def question(self, row: Moment) -> str:
+        """Ask what is seen in a span."""
+        return f"Which colour is seen from frame {row.first} to frame {row.last}?"
+
+    def draft(self, row: Moment, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Take the frames evenly."""
+        frames = [name for name in sources.images.names if name.startswith(f"{row.film}/")]
+        units = [
+            mt.Unit(f"frame {n}", mt.Image(sources.images[name].path), head=f"[{n}] ") for n, name in enumerate(frames)
+        ]
+        shown = units[row.first : row.last + 1]
+        return mt.Draft((), mt.spread(units), answer=row.seen, one_of=shown)
+
+
+class Stills(Films):
+    """The same, without leave to show a picture twice."""
+
+    repeats_pictures = False
+
+
+class Reasoned(Postcards):
+    """The postcards, with another form of the prompt."""
+
+    variants: ClassVar = ("reasoned",)
+
+    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
+        """Ask for reasons."""
+        return self.prompt({**record, "question": f"{record['question']} Think step by step."})
+
+
+def _id(row: mt.Row) -> str:
+    return row.id
