@@ -108,7 +108,7 @@ class Scripted(Desk):
 
 
 def desk(script: Any = None, *documents: ReadDocument, **settings: Any) -> Scripted:
-    library = Silent({each.name: each for each in (documents or (document(), document("other")))}, (), Path(), 144)
+    library = Silent({each.line.doc: each for each in (documents or (document(), document("other")))}, (), Path(), 144)
     client: Any = None
     scripted = Scripted(library, SETTINGS.model_copy(update=settings), client)
     scripted.script, scripted.asked = script, []

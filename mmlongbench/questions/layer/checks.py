@@ -171,10 +171,7 @@ def _is_read(mark: Mark, texts: dict[str, str]) -> bool:
 
 def agrees(printed: str, read: str) -> bool:
     """Return whether a text that was read in a picture has the printed words: the same digits and decimal point, and
-    the same letters.
-
-    >>> agrees("$ 9,889", "$9,889"), agrees("9,889", "9,839"), agrees("Net income", "Net lncome"), agrees("to", "tO")
-    (True, False, True, True)
+    the same letters, but for those that OCR cannot tell apart.
     """
     if not any(map(str.isalpha, printed)):
         digits, other = ("".join(filter(str.isdigit, text)) for text in (printed, read))

@@ -119,8 +119,6 @@ class TableName:
 
 @dataclass(frozen=True)
 class Fact:
-    """A cell of a table."""
-
     table: TableName
     row: int
     column: int

@@ -65,7 +65,6 @@ class WritingSettings(BaseModel):
         return tuple(dict.fromkeys((*self.authors, *self.checkers)))
 
     def check(self) -> None:
-        """Refuse models that would have to check their own questions."""
         for author in self.authors:
             if all(family(model) == family(author) for model in self.models):
                 raise WritingError(
@@ -306,11 +305,7 @@ class Desk:
 
 
 def read(said: Said, form: type[F]) -> F | NoAnswer:
-    """Return the answer in a reply, or why there is none.
-
-    >>> read(Said(text="I cannot help with that."), Graded).reason, read(Said(text="Yes."), Graded).reason
-    ('refusal', 'invalid-reply')
-    """
+    """Return the answer in a reply, or why there is none."""
     if said.is_refusal:
         return NoAnswer("refusal", said.text[:120])
     if said.finish_reason in ("length", "content_filter"):

@@ -45,11 +45,6 @@ class ReadDocument:
     path: Path
     pages: tuple[PageFacts, ...]
 
-    @property
-    def name(self) -> str:
-        """Return the name of the file without its ending; it is also the title that models are told."""
-        return self.line.doc
-
     @cached_property
     def texts(self) -> tuple[str, ...]:
         return tuple(words(page.text) for page in self.pages)
@@ -137,7 +132,7 @@ def of_benchmark(document: ReadDocument, benchmarks: Sequence[Benchmark]) -> str
     keys = [page.key for page in document.pages if page.key]
     for benchmark in benchmarks:
         for name, sha256 in benchmark.documents:
-            if sha256 == document.line.sha256 or words(name) == words(document.name):
+            if sha256 == document.line.sha256 or words(name) == words(document.line.doc):
                 return f"{benchmark.name} has {name}"
         shared = [key for key in keys if key in benchmark.keys]
         if keys and len(shared) >= SHARED_PAGES * len(keys) and len(shared) > 1:
@@ -272,11 +267,7 @@ def _told(about: Path) -> dict[str, dict[str, str]]:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date such as 2024-05-31.
-
-    >>> is_date("2024-05-31"), is_date("May 2024")
-    (True, False)
-    """
+    """Return whether a text is a date such as 2024-05-31."""
     try:
         return datetime.date.fromisoformat(text).isoformat() == text
     except ValueError:

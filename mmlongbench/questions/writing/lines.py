@@ -28,7 +28,7 @@ class Called(Line):
 class DocumentLine(Line):
     """A document, and why nothing is asked about it if nothing is."""
 
-    doc: str
+    doc: str  # the name of the file without its ending; it is also the title that models are told
     sha256: str
     pages: int
     doc_type: str = ""

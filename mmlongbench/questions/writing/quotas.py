@@ -84,7 +84,6 @@ def wanted_of(doc_type: str, pages: Mapping[Kind, int], per_document: int) -> di
 
 
 def quotas(document: ReadDocument, pages: Sequence[PageLine], settings: WritingSettings) -> list[QuotaLine]:
-    """Return how many questions of each kind are wanted of a document, and how many slots it has for them."""
     usable = [page for page in pages if page.worth > 0]
     kinds: tuple[Kind, ...] = ("table", "figure", "text", "layout")
     content = {kind: sum(kind in page.kinds for page in usable) for kind in kinds}
@@ -100,7 +99,7 @@ def quotas(document: ReadDocument, pages: Sequence[PageLine], settings: WritingS
         if wanted or least:
             why = why if slots < wanted else ""
             lines.append(
-                QuotaLine(doc=document.name, kind=kind, wanted=wanted, least=least, slots=slots, why_fewer=why)
+                QuotaLine(doc=document.line.doc, kind=kind, wanted=wanted, least=least, slots=slots, why_fewer=why)
             )
     return lines
 
@@ -114,7 +113,7 @@ def slots(
     the rest is drawn.
     """
     draws = Draws((settings.seed, document.line.sha256, "slots"))
-    name = "".join(letter for letter in document.name.casefold() if letter in _SAFE)[:16] or "doc"
+    name = "".join(letter for letter in document.line.doc.casefold() if letter in _SAFE)[:16] or "doc"
     count, usable = len(document.pages), [page for page in pages if page.worth > 0]
     start, answerable = draws.fraction("formats"), 0
     taken, fifths, numbers = Counter[int](), Counter[int](), Counter[tuple[int, Kind]]()
@@ -127,7 +126,9 @@ def slots(
             id, own = f"{name}-{document.line.sha256[:8]}-{quota.kind}-{n:03}", draws.at(quota.kind, n)
             author = own.choice("author", settings.authors)
             if quota.kind == "unanswerable":
-                yield Slot(id=id, doc=document.name, kind=quota.kind, format="None", pages=(), author=author, number=n)
+                yield Slot(
+                    id=id, doc=document.line.doc, kind=quota.kind, format="None", pages=(), author=author, number=n
+                )
                 continue
             width, worth = 1, {page.page: page.worth for page in usable if quota.kind in page.kinds}
             if quota.kind == "cross":
@@ -139,7 +140,7 @@ def slots(
             )
             yield Slot(
                 id=id,
-                doc=document.name,
+                doc=document.line.doc,
                 kind=quota.kind,
                 format=_format((start + answerable * _GOLDEN) % 1),
                 pages=tuple(range(first, first + width)),
