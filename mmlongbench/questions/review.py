@@ -380,10 +380,8 @@ def errata_of(settled: Sequence[Settled]) -> dict[str, dict[str, object]]:
 
 
 def write_review(out: Path, merged: Merged, share: float) -> Path:
-    """Write the folder of reviewed questions, and return it.
-
-    It has the questions of the table and the held questions that people retain or revise. Held questions without a
-    final decision are left out; they are among those that need another annotator.
+    """Write the folder of reviewed questions, and return it: those of the table, and the held ones that people keep.
+    Held questions without a final decision are left out; they are among those that need another annotator.
     """
     reviewed = out / REVIEWED
     kept, left = list[Settled](), list[Reject]()

@@ -103,7 +103,7 @@ def _of_length(answer: Normal) -> Normal | Fault:
 
 
 def agrees(gold: Sequence[str], said: Sequence[str], format: AnswerFormat) -> bool:
-    """Return whether an answer is the right one: `1066 ships` is 1,066, and 0.125 is 12.5%, but Route 66 is not Route 61."""
+    """Return whether an answer is the right one: `1066 ships` is 1,066, 0.125 is 12.5%, Route 66 is not Route 61."""
     if not said or not all(text.strip() for text in said):
         return False
     if format != "List" and len(said) != 1:

@@ -275,12 +275,7 @@ class Desk:
         return self.ask(Request(stage, model, wording("answer"), material(candidate), Answered, shown))
 
     def ask(self, request: Request[F]) -> F | NoAnswer:
-        """Return a model's answer in the form, or why none of its replies has the form.
-
-        Raises:
-            CallFailedError: the endpoint did not reply.
-
-        """
+        """Return a model's answer in the form, or why none of its replies has it; a call without a reply raises."""
         answer: F | NoAnswer = NoAnswer("invalid-reply", "nothing was asked")
         for _ in range(self.settings.attempts):
             call = request.call()
