@@ -32,8 +32,9 @@ from mmlongbench.questions.table import Grounding, Question, Reject, question_id
 from mmlongbench.questions.writing import pages
 from mmlongbench.questions.writing.asking import WritingError, WritingSettings, wordings
 from mmlongbench.questions.writing.documents import Library, is_date, read_benchmark, read_library
-from mmlongbench.questions.writing.funnel import CHECKS, STAGES, Funnel, draw
+from mmlongbench.questions.writing.funnel import STAGES, Funnel, draw
 from mmlongbench.questions.writing.lines import Candidate, QuotaLine, Slot
+from mmlongbench.questions.writing.model_stages import CHECKS
 from mmlongbench.questions.writing.report import RULE, Expected, Report, forecast, report_of
 
 KEPT = ".kept"  # the folder, below the folder of questions, of what is kept between runs: facts and pictures of pages

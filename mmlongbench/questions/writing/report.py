@@ -9,11 +9,11 @@ from statistics import fmean
 
 from mmlongbench.documents.pdf import POINTS_PER_INCH
 from mmlongbench.questions.table import Line
+from mmlongbench.questions.writing import model_stages
 from mmlongbench.questions.writing.asking import WritingSettings, family
 from mmlongbench.questions.writing.documents import ReadDocument
-from mmlongbench.questions.writing.funnel import CHECKS, DRAFT_PASSES, Funnel
+from mmlongbench.questions.writing.funnel import DRAFT_PASSES, Funnel
 from mmlongbench.questions.writing.lines import GOES_ON, Judged, Kind, Slot
-from mmlongbench.questions.writing.model_stages import BLOCK, GUESSES, JUDGES, OTHER_PAGES, RANKED, READERS, SHOWN
 from mmlongbench.questions.writing.quotas import MOST, TOLD, WordsAlone, words_alone
 from tokenization import vision_rule
 
@@ -76,7 +76,7 @@ def forecast(
     add("drafts", 1.0, [(1, len(slot.pages) if slot.kind == "cross" else 3) for slot in answerable])
     share = 1.0 if is_sure else DRAFT_PASSES
     needs = [_needs(slot, documents, settings) for slot in answerable]
-    for check in CHECKS:
+    for check in model_stages.CHECKS:
         add(check.name, share, [need[check.name] for need in needs if check.name in need])
         share *= 1.0 if is_sure else check.passes
     edits = min(len(edited), share * len(answerable)) / max(1, len(edited))
@@ -84,8 +84,12 @@ def forecast(
     blocks = []
     for slot in edited:
         pages = len(documents[slot.doc].pages)
-        blocks.append((-(-pages // BLOCK), pages) if pages <= BLOCK else (-(-pages // BLOCK) + 1, pages + RANKED))
-    edits *= 1.0 if is_sure else DRAFT_PASSES * CHECKS[0].passes
+        blocks.append(
+            (-(-pages // model_stages.BLOCK), pages)
+            if pages <= model_stages.BLOCK
+            else (-(-pages // model_stages.BLOCK) + 1, pages + model_stages.RANKED)
+        )
+    edits *= 1.0 if is_sure else DRAFT_PASSES * model_stages.CHECKS[0].passes
     add("whole-document of edits", edits, blocks)
     return tuple(stages)
 
@@ -95,17 +99,17 @@ def _needs(
 ) -> dict[str, tuple[float, float]]:
     """Return the calls, and the pages of all calls together, that an answerable question takes at each check."""
     evidence, others = 2 if slot.kind == "cross" else 1, max(1, len(settings.models) - 1)
-    judges, readers = min(JUDGES, others), min(READERS, others)
+    judges, readers = min(model_stages.JUDGES, others), min(model_stages.READERS, others)
     pages, about_all = len(documents[slot.doc].pages), LISTS_AND_COUNTS.get(slot.format, 0.0)
     needs = {
-        "no-document": (1 + (EASY if slot.format == "Integer" else 0.0) * (GUESSES - 1), 0.0),
+        "no-document": (1 + (EASY if slot.format == "Integer" else 0.0) * (model_stages.GUESSES - 1), 0.0),
         "checklist": (1, len(slot.pages) if slot.kind == "cross" else 3),
         "sufficiency": (1, evidence),
         "wrong-document": (1, evidence),
-        "necessity": (1, OTHER_PAGES),
+        "necessity": (1, model_stages.OTHER_PAGES),
         "each-page": (evidence, evidence * (evidence - 1)),
-        "whole-document": (about_all * -(-pages // BLOCK), about_all * pages),
-        "round-trip": (readers, readers * SHOWN),
+        "whole-document": (about_all * -(-pages // model_stages.BLOCK), about_all * pages),
+        "round-trip": (readers, readers * model_stages.SHOWN),
         "grades": (judges, judges * evidence),
     }
     if len(documents) == 1:
