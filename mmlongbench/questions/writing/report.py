@@ -84,11 +84,8 @@ def forecast(
     blocks = []
     for slot in edited:
         pages = len(documents[slot.doc].pages)
-        blocks.append(
-            (-(-pages // model_stages.BLOCK), pages)
-            if pages <= model_stages.BLOCK
-            else (-(-pages // model_stages.BLOCK) + 1, pages + model_stages.RANKED)
-        )
+        count = -(-pages // model_stages.BLOCK)
+        blocks.append((count, pages) if count < 2 else (count + 1, pages + model_stages.RANKED))
     edits *= 1.0 if is_sure else DRAFT_PASSES * model_stages.CHECKS[0].passes
     add("whole-document of edits", edits, blocks)
     return tuple(stages)
