@@ -7,7 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import mmlongbench.task as mt
-from mmlongbench.task import Fault, Rejected, SourceError, file_inside, visible_files
+from mmlongbench.task import Fault, Rejected
+from mmlongbench.task.readers import SourceError, file_inside, visible_files
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -66,7 +67,7 @@ def page_number(path: str) -> int:
 
 
 def page_unit(
-    path: str, index: int, role: mt.Role, place: tuple[int, ...], label: str, document: str | None = None
+    path: str, index: int, role: mt.advanced.Role, place: tuple[int, ...], label: str, document: str | None = None
 ) -> mt.Unit:
     """Return a page as an image, after a line that names its document.
 
@@ -76,11 +77,11 @@ def page_unit(
         role: see `mt.Unit.role`.
         place: see `mt.Unit.place`.
         label: the text after the document's name, such as ` (page 3)`.
-        document: what the line calls the document; None: the first characters of its name (`mt.label`).
+        document: what the line calls the document; None: the first characters of its name (`mt.advanced.label`).
 
     """
     folder = path.split("/")[-2]
-    called = mt.label(folder) if document is None else document
+    called = mt.advanced.label(folder) if document is None else document
     data = {"index": index, "label": called}
     head = f"Document {called}{label}: "
     return mt.Unit(path, mt.Image(path), place, role, head, group=folder, data=data)
@@ -94,14 +95,14 @@ def text_unit(page: mt.Unit, text: str) -> mt.Unit:
 
 def parted_unit(page: mt.Unit, text: str, images: Sequence[str], **data: object) -> mt.Unit:
     """Return a page as a text with images in it, in place of the markers of the text; `data` is added to the unit's."""
-    unit, pieces = text_unit(page, text), text.split(mt.MARKER)
+    unit, pieces = text_unit(page, text), text.split(mt.advanced.MARKER)
     parts: list[mt.Part] = []
     for path, piece in zip(images, pieces[1:], strict=True):
         parts += [mt.Image(path), *([piece] if piece else [])]
     return replace(unit, body=f"\n{pieces[0]}", further=tuple(parts), data={**unit.data, **data})
 
 
-def with_text(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+def with_text(documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
     """Return a page as the text that its PDF has; `page.data["document"]` must be the id of its document."""
     return text_unit(page, documents.page_text(page.data["document"], page.data["index"]))
 

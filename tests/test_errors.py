@@ -2,7 +2,8 @@
 
 import pytest
 
-from mmlongbench.task import Fault, Rejected, RowFault
+from mmlongbench.task import Fault, Rejected
+from mmlongbench.task.readers import RowFault
 
 
 def test_what_is_given_as_another_type_becomes_its_text() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.task import sentences
+from mmlongbench.task.advanced import sentences
 
 SPLIT = [
     "Hello World. | My name is Jonas.",

@@ -129,7 +129,7 @@ def question_parts(document: str, question: str) -> tuple[mt.Part, ...]:
     return (f"\n\nQuestion: {asked}\nAnswer:",)
 
 
-class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
+class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
     """Long-document QA over page images, or over their text."""
 
     row_type: ClassVar[type[mt.Row]] = DocumentQuestion
@@ -139,13 +139,13 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
     record_fields: ClassVar[Mapping[str, str]] = RECORD_FIELDS
 
     @property
-    def spec(self) -> mt.TaskSpec:
+    def spec(self) -> mt.advanced.TaskSpec:
         options, form = self.options, self.options.pages_as
         is_long, is_text = options.answer_form == "long", form == "text"
         finds_anchor = options.unanswerable_anchor == "best_match" and options.context != "oracle"
         more: dict[str, Any] = {"reserve": LONG_RESERVE, "may_lack_answers": True} if is_long else {}
-        return mt.TaskSpec(
-            mt.FilePattern("documentQA/{name}_K{k}.jsonl"),
+        return mt.advanced.TaskSpec(
+            mt.readers.FilePattern("documentQA/{name}_K{k}.jsonl"),
             metric="judge-committee" if is_long else "doc_qa",
             # `judge-answers` needs reference answers, the committee does not.
             further_metrics=("judge-committee", "judge-answers") if is_long else (*METRICS, "judge-committee"),
@@ -153,7 +153,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             page_keys=True,
             page_texts=is_text or options.is_retrieved or finds_anchor,
             page_crops=form == "interleaved",
-            join_pages=mt.JoinPages(options.joined, options.joined_pixels) if form == "joined" else None,
+            join_pages=mt.advanced.JoinPages(options.joined, options.joined_pixels) if form == "joined" else None,
             page_rankings=options.is_retrieved,
             balance="evidence_has_text" if is_text else "",  # the lock counts questions with and without such text
             paper_images=PAPER_IMAGES.get(self.dataset, ()) if form in ("image", "text") else (),
@@ -174,19 +174,19 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         rendering = None
         if options.pages_as == "text" and options.text_fill == "same_pages":
             told = instruction(options.answer_form, is_text=True)
-            rendering = mt.Rendering((told,), partial(with_text, documents))
+            rendering = mt.advanced.Rendering((told,), partial(with_text, documents))
         is_text = options.pages_as == "text" and rendering is None
         return mt.Draft(
             chosen.required,
             mt.Chain(chosen.rest),
             id=row.id,
             instruction=(instruction(options.answer_form, is_text=is_text),),
-            questions=(mt.Question(row.id, question_parts(asked.label(own), row.question), data),),
+            questions=(mt.advanced.Question(row.id, question_parts(asked.label(own), row.question), data),),
             rendered_as_text=rendering,
             noted=(*noted, *blank),
         )
 
-    def page_query(self, row: DocumentQuestion, sources: mt.Sources) -> mt.PageQuery | None:
+    def page_query(self, row: DocumentQuestion, sources: mt.Sources) -> mt.advanced.PageQuery | None:
         return Asked.of(row, sources.documents, self.options).query() if self.options.is_retrieved else None
 
     def gold_ranks(self, record: mt.Record) -> Sequence[int] | None:
@@ -238,9 +238,9 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             record["gold_ranks"] = list(chosen.gold_ranks)
         # The loaders of the public datasets call every document by the first characters of its name.
         labels = [str(unit.data["label"]) for unit in units]
-        if labels != [mt.label(str(unit.group)) for unit in units]:
+        if labels != [mt.advanced.label(str(unit.group)) for unit in units]:
             record["document_labels"] = labels
-        if not shown and asked.label(own) != mt.label(own.name):
+        if not shown and asked.label(own) != mt.advanced.label(own.name):
             record["document_label"] = asked.label(own)
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
@@ -250,7 +250,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         """
         label, paths = record.get("page_label", "none"), record["page_list"]
         texts, crops = record.get("page_text_list"), record.get("crop_list")
-        labels = record.get("document_labels") or [mt.label(folder_of(path)) for path in paths]
+        labels = record.get("document_labels") or [mt.advanced.label(folder_of(path)) for path in paths]
         named = dict(zip(map(folder_of, paths), labels, strict=True))
         units = [page_unit(path, page_index(path), label, "own", named[folder_of(path)]) for path in paths]
         if texts is not None and crops is None:
@@ -258,12 +258,14 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         elif texts is not None:
             images = (str(crop["image"]) for crop in crops or ())
             units = [
-                parted_unit(unit, text, [next(images) for _ in range(text.count(mt.MARKER))])
+                parted_unit(unit, text, [next(images) for _ in range(text.count(mt.advanced.MARKER))])
                 for unit, text in zip(units, texts, strict=True)
             ]
         told = instruction(record.get("answer_form", "short"), is_text=texts is not None and crops is None)
-        document = named.get(record["doc_name"]) or record.get("document_label") or mt.label(record["doc_name"])
-        return mt.assemble((told,), units, "\n\n", question_parts(document, record["question"]))
+        document = (
+            named.get(record["doc_name"]) or record.get("document_label") or mt.advanced.label(record["doc_name"])
+        )
+        return mt.advanced.assemble((told,), units, "\n\n", question_parts(document, record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
         return evidence_of(record)
@@ -279,7 +281,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
     def cluster(self, record: mt.Record) -> str:
         return str(record.get("doc_name", ""))
 
-    def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.Suspect]:
+    def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.advanced.Suspect]:
         # The pages of rows are not those of joined documents.
         return () if self.options.pages_as == "joined" else find_suspects(rows, sources)
 

@@ -27,7 +27,7 @@ _LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
 """The text after a document's name, by `options.page_label`: {0} is the number of the page from 0, {1} from 1."""
 
 
-def page_unit(path: str, index: int, label: str, role: mt.Role, document: str | None = None) -> mt.Unit:
+def page_unit(path: str, index: int, label: str, role: mt.advanced.Role, document: str | None = None) -> mt.Unit:
     """Return a page as an image, after the line that names its document; `index` counts from 0. `document` is what the
     line calls the document; None: the first characters of its name.
     """
@@ -40,7 +40,7 @@ def page_unit(path: str, index: int, label: str, role: mt.Role, document: str | 
 class Form:
     """Pages as images, and the base of the other forms."""
 
-    def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
         """Return a page in this form; `page` is an image."""
         return page
 
@@ -52,7 +52,7 @@ class Form:
 class Text(Form):
     """Pages as texts: `same_pages` chooses them as images, and the prompt shows their texts."""
 
-    def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
         return with_text(documents, page)
 
     def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
@@ -63,10 +63,10 @@ class Text(Form):
 class Interleaved(Form):
     """Pages as texts with crops of their tables and figures between them."""
 
-    def unit(self, documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
         parts = documents.page_parts(page.data["document"], page.data["index"])
-        text = "\n".join(mt.MARKER if isinstance(part, mt.Crop) else part for part in parts)
-        crops = [part for part in parts if isinstance(part, mt.Crop)]
+        text = "\n".join(mt.advanced.MARKER if isinstance(part, mt.advanced.Crop) else part for part in parts)
+        crops = [part for part in parts if isinstance(part, mt.advanced.Crop)]
         return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
 
     def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
@@ -100,11 +100,11 @@ class Asked:
     """The question as the reader made it."""
     row: DocumentQuestion
     """The question; if pages are joined, its pages are the images that show them, and it has no window."""
-    documents: mt.Documents
+    documents: mt.advanced.Documents
     options: DocVQAOptions
 
     @classmethod
-    def of(cls, row: DocumentQuestion, documents: mt.Documents, options: DocVQAOptions) -> "Asked":
+    def of(cls, row: DocumentQuestion, documents: mt.advanced.Documents, options: DocVQAOptions) -> "Asked":
         """Open a question, or raise `Rejected` if no joined image shows an answer page."""
         own = documents[row.doc]
         if not own.joined:
@@ -123,7 +123,7 @@ class Asked:
 
     def label(self, document: mt.Document) -> str:
         is_distinct = (self.options.label_width or self.row.label_width) == "distinct"
-        return self.documents.distinct_labels[document.name] if is_distinct else mt.label(document.name)
+        return self.documents.distinct_labels[document.name] if is_distinct else mt.advanced.label(document.name)
 
     def unit(self, document: mt.Document, page: mt.Page) -> mt.Unit:
         """Return a page of a document in the form of the options."""
@@ -187,7 +187,7 @@ class Asked:
             raise refused("answer-page-outside-window", expected, found, field, todo)
         return tuple(page for page in own.pages if first <= page.index <= last)
 
-    def query(self) -> mt.PageQuery:
+    def query(self) -> mt.advanced.PageQuery:
         """Return the search for the pages of the question; raise `Rejected` as `pages` does, or if hard negatives are
         wanted beside answer pages, and there are none.
         """
@@ -196,7 +196,7 @@ class Asked:
             todo = "nothing: context: retrieved keeps the question"
             raise refused("no-answer-pages", "answer pages to put among others", "none", self.row.pages_field, todo)
         within = (self.own.id,) if self.options.scope == "document" else ()
-        return mt.PageQuery(self.row.question, within, tuple((self.own.id, page) for page in self.row.pages))
+        return mt.advanced.PageQuery(self.row.question, within, tuple((self.own.id, page) for page in self.row.pages))
 
 
 # --- the kinds of contexts --------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def document_alone(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen
         rule, anchor = "middle", (pages[(len(pages) - 1) // 2].index,)
     elif not anchor:
         texts = documents.page_texts(row.doc)
-        if ranked := mt.rank_texts(row.question, [texts[own.position(page.index)] for page in pages]):
+        if ranked := mt.advanced.rank_texts(row.question, [texts[own.position(page.index)] for page in pages]):
             rule, anchor = "best_match", (pages[ranked[0]].index,)
         else:
             rule, anchor = "drawn", (draws.choice("anchor", pages).index,)
@@ -276,7 +276,7 @@ def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
     named = documents.ids if options.scope == "dataset" else ()
     order = {id: place for place, id in enumerate(draws.order("documents", named))}
 
-    def unit(id: mt.PageId) -> mt.Unit:
+    def unit(id: mt.advanced.PageId) -> mt.Unit:
         document = documents[id[0]]
         page = asked.unit(document, document.pages[document.position(id[1])])
         place = (ranks[id],) if options.page_order == "rank" else (order.get(id[0], 0), id[1])

@@ -131,7 +131,7 @@ def evidence_of(record: mt.Record) -> mt.Evidence:
             continue
         shown[number] = str(path)
         if isinstance(text, str):
-            texts[number] = text.replace(mt.MARKER, "") if "crop_list" in record else text
+            texts[number] = text.replace(mt.advanced.MARKER, "") if "crop_list" in record else text
         if isinstance(pages, str) and (match := _RANGE.fullmatch(pages)):
             joined[number] = (int(match[1]), int(match[2]))
     near = sorted({page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END})
@@ -178,7 +178,7 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
         "answer length": [record.get("answer_length", "")],
         "evidence source": sources,
         "evidence": ["text only" if _TEXT_SOURCES.issuperset(sources) else "vision needed"] if sources else [],
-        "evidence pages": ["unanswerable" if record.get("answer") == mt.NOT_ANSWERABLE else spread],
+        "evidence pages": ["unanswerable" if record.get("answer") == mt.metrics.NOT_ANSWERABLE else spread],
         "evidence position": evidence_positions(record),
         "evidence shown": [retrieved],
         "anchor": [record.get("anchor", "")],
@@ -218,7 +218,7 @@ def words(text: str) -> str:
     return f" {' '.join(_WORDS.findall(plain))} "
 
 
-def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterator[mt.Suspect]:
+def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterator[mt.advanced.Suspect]:
     """Yield each question whose answer pages may be wrong, with the reason, document after document."""
     by_doc: dict[str, list[DocumentQuestion]] = {}
     for row in rows:
@@ -228,12 +228,12 @@ def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iter
             document = sources.documents[doc]
             texts = dict(zip((page.index for page in document.pages), sources.documents.page_texts(doc), strict=True))
         except mt.Rejected as refused:
-            yield from (mt.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
+            yield from (mt.advanced.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
             continue
         yield from _of_document(asked, [words(texts.get(number, "")) for number in range(document.page_count)])
 
 
-def _of_document(rows: Sequence[DocumentQuestion], pages: Sequence[str]) -> Iterator[mt.Suspect]:
+def _of_document(rows: Sequence[DocumentQuestion], pages: Sequence[str]) -> Iterator[mt.advanced.Suspect]:
     """Yield the suspects of a document, whose pages are given as words."""
     found = {
         row.id: {number for number, page in enumerate(pages) if all(phrase in page for phrase in phrases)}
@@ -262,14 +262,16 @@ def _of_document(rows: Sequence[DocumentQuestion], pages: Sequence[str]) -> Iter
             kind = "answer-of-another-format"
             evidence = f"{answer} has another format than the one declared ({', '.join(wrong)})"
         elif row.pages and (why := _not_judged(row, found.get(row.id), pages)):
-            yield mt.Suspect(row.id, why, "", could_judge=False)
+            yield mt.advanced.Suspect(row.id, why, "", could_judge=False)
         if kind:
-            yield mt.Suspect(row.id, kind, evidence, {row.pages_field: [n + 1 for n in moved]} if moved else {})
+            yield mt.advanced.Suspect(
+                row.id, kind, evidence, {row.pages_field: [n + 1 for n in moved]} if moved else {}
+            )
 
 
 def _not_judged(row: DocumentQuestion, found: set[int] | None, pages: Sequence[str]) -> str:
     """Return why nothing is known about the answer pages of a row; empty if an answer page has the answer."""
-    if not all(mt.has_words(pages[page]) for page in row.pages):
+    if not all(mt.advanced.has_words(pages[page]) for page in row.pages):
         return "its answer page has no text"
     if found is None:
         return "its answer is too short to be told from others"
@@ -288,7 +290,7 @@ def _elsewhere(row: DocumentQuestion, found: set[int], pages: Sequence[str]) -> 
     usually has no more of the question's words than the annotated page. Where the source names no chart, a page with a
     number of four digits need not have more of the words, and one with a name of two words may have fewer.
     """
-    if not all(mt.has_words(pages[page]) for page in row.pages):
+    if not all(mt.advanced.has_words(pages[page]) for page in row.pages):
         return ()
     if found.intersection(row.pages) or not 1 <= len(found) <= _NEAR:
         return ()

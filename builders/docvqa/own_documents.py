@@ -40,7 +40,7 @@ _NUMBERED = re.compile(r"(?:.*[^0-9])?(?P<number>[0-9]{1,6})")
 """Matches the name, without its ending, of a page in the folder of its document."""
 
 
-def find_documents(folder: Path) -> tuple[Mapping[str, mt.Pages | mt.Fault], list[Path]]:
+def find_documents(folder: Path) -> tuple[Mapping[str, mt.readers.Pages | mt.Fault], list[Path]]:
     """Return all documents below a folder: PDFs by their names without the ending, and page images. Return the images,
     too, that are pages of no document, because their names do not say of which.
 
@@ -48,8 +48,8 @@ def find_documents(folder: Path) -> tuple[Mapping[str, mt.Pages | mt.Fault], lis
         SourceError: the path is not a folder, or nothing below it can be used as a document.
 
     """
-    documents: dict[str, mt.Pages | mt.Fault] = dict(mt.pdfs_by_name(folder))
-    files = mt.visible_files(folder)
+    documents: dict[str, mt.readers.Pages | mt.Fault] = dict(mt.readers.pdfs_by_name(folder))
+    files = mt.readers.visible_files(folder)
     with_pdfs = {folder, *(file.parent for file in files if file.suffix.lower() == ".pdf")}
     groups: dict[str, dict[Path, list[Path]]] = {}  # the images of each document, by the folder that they are in
     unused: list[Path] = []
@@ -67,23 +67,23 @@ def find_documents(folder: Path) -> tuple[Mapping[str, mt.Pages | mt.Fault], lis
             fault = mt.Fault("two-documents-of-one-name", "names that differ", found, folder.name, todo=todo)
             documents[id] = fault
         elif len(several) > 1:
-            documents[id] = mt.two_of_one_name(first, folder)
+            documents[id] = mt.readers.two_of_one_name(first, folder)
         else:
             documents[id] = _in_order(id, next(iter(several.values())), folder)
     if not documents:
         expected = "PDFs, or page images such as report_1.jpg or report/1.jpg"
         held = f"0 PDFs, {count_kinds(files)} here" if files else "0 PDFs, an empty folder"
         todo = "name the pages so, put each document into a folder with its name, or check source.documents"
-        raise mt.SourceError(mt.Fault("no-documents", expected, held, folder.name, todo=todo))
+        raise mt.readers.SourceError(mt.Fault("no-documents", expected, held, folder.name, todo=todo))
     return documents, unused
 
 
-def _in_order(id: str, files: Sequence[Path], folder: Path) -> mt.PageImages | mt.Fault:
+def _in_order(id: str, files: Sequence[Path], folder: Path) -> mt.readers.PageImages | mt.Fault:
     """Return a document of page images in the order of their numbers, or what is wrong with these files."""
     pages: dict[int, Path] = {}
     for file in files:
         name = file.relative_to(folder).as_posix()
-        if mt.file_inside(folder, file.relative_to(folder)) is None:
+        if mt.readers.file_inside(folder, file.relative_to(folder)) is None:
             expected, todo = "a page that lies in the folder", "copy it into the folder"
             return mt.Fault("path-outside-source", expected, "a link out of it", name, todo=todo)
         match = _NUMBERED.fullmatch(file.stem)
@@ -98,7 +98,7 @@ def _in_order(id: str, files: Sequence[Path], folder: Path) -> mt.PageImages | m
             return mt.Fault("two-pages-of-one-number", f"each page of {id} once", both, folder.name, todo=todo)
     todo = "add these pages, or number the files from 1 without gaps"
     lacking = missing_pages(id, pages, min(1, *pages), max(pages), folder.name, todo)
-    return lacking or mt.PageImages(tuple(pages[number] for number in sorted(pages)))
+    return lacking or mt.readers.PageImages(tuple(pages[number] for number in sorted(pages)))
 
 
 def count_kinds(files: Iterable[Path]) -> str:
@@ -111,7 +111,9 @@ def count_kinds(files: Iterable[Path]) -> str:
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
-COLUMNS = mt.Columns(("doc", "question", "answer", "pages"), ("id", "answer_format", "accepted", "sources", "doc_type"))
+COLUMNS = mt.readers.Columns(
+    ("doc", "question", "answer", "pages"), ("id", "answer_format", "accepted", "sources", "doc_type")
+)
 """The columns of the table of questions; options may name further ones as facets."""
 _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
 """Matches two page numbers as people often write them: `3-5`, `3 to 5`, `3 and 5`."""
@@ -123,7 +125,7 @@ _PLACES = ("Text", "Table", "Chart", "Figure", "Layout")
 """Where answers are found, as the public datasets write it; reports know `Text`."""
 
 
-class OwnDocuments(mt.Reader[DocumentQuestion]):
+class OwnDocuments(mt.readers.Reader[DocumentQuestion]):
     """Questions of your own about PDFs or page images."""
 
     row_type: ClassVar[type[mt.Row]] = DocumentQuestion
@@ -143,34 +145,36 @@ class OwnDocuments(mt.Reader[DocumentQuestion]):
     image_folder: ClassVar[str] = "own-documents"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each question. Its id is the table's field `id` or, without this field, `own_<row>`, from 0."""
         path = sources["questions"]
-        for number, (place, raw) in enumerate(mt.table_rows(path, COLUMNS)):
-            id = raw if isinstance(raw, mt.Fault) else mt.id_in(raw)
+        for number, (place, raw) in enumerate(mt.readers.table_rows(path, COLUMNS)):
+            id = raw if isinstance(raw, mt.Fault) else mt.readers.id_in(raw)
             if isinstance(id, mt.Fault):
-                yield mt.raw_row(f"own_{number}", id, path.name, place)
+                yield mt.readers.raw_row(f"own_{number}", id, path.name, place)
             else:
-                yield mt.raw_row(id or f"own_{number}", raw, path.name, place)
+                yield mt.readers.raw_row(id or f"own_{number}", raw, path.name, place)
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields, answer = raw.fields, raw.fields.get("answer")
         doc, question = strings_of(fields, "doc", "question")
         doc, pages = doc.strip().rstrip("/"), _pages(fields.get("pages"))
         declared = str(fields.get("answer_format") or "").strip()
-        declared = next((name for name in mt.ANSWER_FORMATS if name.casefold() == declared.casefold()), declared)
+        declared = next(
+            (name for name in mt.metrics.ANSWER_FORMATS if name.casefold() == declared.casefold()), declared
+        )
         row = clean(
             raw.id,
             doc[:-4] if doc.lower().endswith(".pdf") else doc,
             question,
             answer,
-            declared or mt.format_of(answer),
+            declared or mt.metrics.format_of(answer),
             pages,
             pages_field="pages",
             doc_type=str(fields.get("doc_type") or ""),
             label_width="distinct",
         )
-        if declared and mt.ANSWER_FORMATS.get(declared) != row.answer_format:
+        if declared and mt.metrics.ANSWER_FORMATS.get(declared) != row.answer_format:
             todo = 'write such an answer (a list as ["a", "b"]), or leave answer_format empty'
             expected = f"an answer of the format {declared}"
             raise refused("answer-of-another-format", expected, repr(answer)[:80], "answer", todo)
@@ -188,27 +192,31 @@ class OwnDocuments(mt.Reader[DocumentQuestion]):
                 columns[name] = mt.escape_markers(text)
         return row.model_copy(update={"accepted": accepted, "sources": tuple(places), "columns": columns})
 
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+    def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
         return find_documents(sources["documents"])[0]
 
-    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+    def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         path, folder = sources["questions"], sources["documents"]
-        further = [name for name in mt.columns_of(mt.table_rows(path, COLUMNS)) if name not in COLUMNS.known]
+        further = [
+            name for name in mt.readers.columns_of(mt.readers.table_rows(path, COLUMNS)) if name not in COLUMNS.known
+        ]
         facets = options.facets if isinstance(options, DocVQAOptions) else ()
         for name in (name for name in facets if name not in further):
-            known = f"; the reader uses {name} itself" if name in COLUMNS.known else mt.nearest(name, further)
+            known = f"; the reader uses {name} itself" if name in COLUMNS.known else mt.readers.nearest(name, further)
             todo = f"further columns are: {', '.join(further[:10]) or 'none'}{known}"
             fault = mt.Fault(
                 "unknown-column", "a column of the table", repr(name), path.name, "", "options.facets", todo
             )
-            raise mt.SourceError(fault)
+            raise mt.readers.SourceError(fault)
         notes = []
         if unused := [name for name in further if name not in facets]:
             todo = "name them in options.facets to break scores down by them"
             notes.append(f"{path.name}: columns not used: {_listed(unused)}; {todo}")
         documents, others = find_documents(folder)
         images = [
-            f"{id} ({len(pages.files)})" for id, pages in sorted(documents.items()) if isinstance(pages, mt.PageImages)
+            f"{id} ({len(pages.files)})"
+            for id, pages in sorted(documents.items())
+            if isinstance(pages, mt.readers.PageImages)
         ]
         if images:
             notes.append(f"{folder.name}: documents of page images (number of pages): {_listed(images)}")
@@ -228,7 +236,7 @@ def _texts(fields: Mapping[str, object], field: str) -> tuple[str, ...]:
     value = fields.get(field)
     values: Sequence[object] = value if isinstance(value, list) else [value]
     if isinstance(value, str):
-        values = mt.literal_list(value) or [] if value.lstrip().startswith("[") else value.split(";")
+        values = mt.metrics.literal_list(value) or [] if value.lstrip().startswith("[") else value.split(";")
     elif value is None:
         values = []
     is_read = bool(values) or not isinstance(value, str) or not value.strip()

@@ -29,7 +29,7 @@ from builders.docvqa.rows import (
 FIELDS = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
 
 
-class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
+class MMLongBenchDoc(mt.readers.Reader[DocumentQuestion]):
     """MMLongBench-Doc: 1,082 questions over 135 PDFs."""
 
     # Ma et al. 2024, arXiv:2407.01523. A row has seven string fields; pages and lists are Python literals. Known errors
@@ -47,25 +47,29 @@ class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
     }
     image_folder: ClassVar[str] = "mmlongbench-doc"
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each row of the source; its id is `mmlongdoc_<row>`, from 0."""
         path = sources["samples"]
         if path.suffix == ".parquet":
-            with mt.parquet_file(path) as table:
+            with mt.readers.parquet_file(path) as table:
                 rows: object = table.read().to_pylist()
         else:
-            rows = mt.load_json(path, "a JSON array of rows")
+            rows = mt.readers.load_json(path, "a JSON array of rows")
         if not isinstance(rows, list):
             expected, todo = "a JSON array of rows", "give samples.json, or the Parquet file of the hub"
-            raise mt.SourceError(mt.Fault("invalid-source", expected, type(rows).__name__, path.name, todo=todo))
+            raise mt.readers.SourceError(
+                mt.Fault("invalid-source", expected, type(rows).__name__, path.name, todo=todo)
+            )
         for number, raw in enumerate(rows):
             todo = "remove the row, or fetch the file again"
             fault = mt.Fault("not-a-row", "an object of seven fields", type(raw).__name__, todo=todo)
-            yield mt.raw_row(f"mmlongdoc_{number}", raw if isinstance(raw, dict) else fault, path.name, f"row {number}")
+            yield mt.readers.raw_row(
+                f"mmlongdoc_{number}", raw if isinstance(raw, dict) else fault, path.name, f"row {number}"
+            )
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         name, doc_type, question, answer, pages, places, declared = strings_of(raw.fields, *FIELDS)
-        listed = mt.literal_list(places)
+        listed = mt.metrics.literal_list(places)
         return clean(
             raw.id,
             name[:-4] if name.lower().endswith(".pdf") else name,
@@ -78,11 +82,11 @@ class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
             repairs=() if listed is not None else ("unreadable-evidence-sources-dropped",),
         )
 
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+    def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
         """Return all PDFs of the folder except hidden ones, by their names without the ending. PDFs that share such a
         name are refused.
         """
-        return mt.pdfs_by_name(sources["documents"], is_deep=False)
+        return mt.readers.pdfs_by_name(sources["documents"], is_deep=False)
 
 
 # --- LongDocURL -------------------------------------------------------------------------------------------------------
@@ -90,7 +94,7 @@ class MMLongBenchDoc(mt.Reader[DocumentQuestion]):
 _IMAGE = re.compile(r"(.+)_(\d+)\.png", re.IGNORECASE)
 
 
-class LongDocURL(mt.Reader[DocumentQuestion]):
+class LongDocURL(mt.readers.Reader[DocumentQuestion]):
     """LongDocURL: 2,325 questions over 396 documents."""
 
     # Deng et al. 2024, arXiv:2412.18424. Image files count from 0. A question is about a window of 30 pages
@@ -116,13 +120,13 @@ class LongDocURL(mt.Reader[DocumentQuestion]):
     image_folder: ClassVar[str] = "longdocurl"
     fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each row of the source; its id is `longdocurl_<row>`, from 0."""
         path = sources["questions"]
-        for number, (line, _, raw) in enumerate(mt.json_lines(path)):
-            yield mt.raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
+        for number, (line, _, raw) in enumerate(mt.readers.json_lines(path)):
+            yield mt.readers.raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields = raw.fields
         doc, question, declared = strings_of(fields, "doc_no", "question", "answer_format")
         window = fields.get("start_end_idx")
@@ -142,31 +146,31 @@ class LongDocURL(mt.Reader[DocumentQuestion]):
             window=(pages[0] - 1, pages[1] - 1),
         )
 
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+    def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
         """Return the PDFs by name and, for documents without a PDF, the published page images. A document is refused if
         it lacks a page, or has two different images of one page.
         """
         questions = sources["questions"]
-        pdfs = mt.pdfs_by_name(sources["documents"]) if "documents" in sources else {}
+        pdfs = mt.readers.pdfs_by_name(sources["documents"]) if "documents" in sources else {}
         if "page_images" not in sources:
             if "documents" in sources:
                 return pdfs
             expected = "source.documents (a folder of PDFs) or source.page_images (the published ones)"
-            raise mt.SourceError(
+            raise mt.readers.SourceError(
                 mt.Fault("missing-source", expected, "neither", questions.name, todo="set one of them")
             )
         folder = sources["page_images"]
         if not folder.is_dir():
             expected, todo = "a folder of page images", "give the folder that holds the images"
-            raise mt.SourceError(mt.Fault("unreadable-source", expected, "a file", folder.name, todo=todo))
+            raise mt.readers.SourceError(mt.Fault("unreadable-source", expected, "a file", folder.name, todo=todo))
         totals: dict[str, int] = {}
-        for _, _, raw in mt.json_lines(questions):
+        for _, _, raw in mt.readers.json_lines(questions):
             doc, total = (raw.get("doc_no"), raw.get("total_pages")) if isinstance(raw, dict) else (None, None)
             if isinstance(doc, str) and isinstance(total, int) and not isinstance(total, bool):
                 totals.setdefault(doc, total)
         images: dict[str, dict[int, Path]] = {}
-        found: dict[str, mt.Pages | mt.Fault] = {}
-        for path in mt.visible_files(folder):
+        found: dict[str, mt.readers.Pages | mt.Fault] = {}
+        for path in mt.readers.visible_files(folder):
             if match := _IMAGE.fullmatch(path.name):
                 other = images.setdefault(match[1], {}).setdefault(int(match[2]), path)
                 if other != path and other.read_bytes() != path.read_bytes():
@@ -181,7 +185,7 @@ class LongDocURL(mt.Reader[DocumentQuestion]):
             last = max(max(pages), totals.get(doc, 0) - 1)
             lacking = missing_pages(doc, pages, 0, last, "", "fetch them, or give the PDF")
             if doc not in found:
-                found[doc] = lacking or mt.PageImages(tuple(pages[number] for number in sorted(pages)), dpi=72)
+                found[doc] = lacking or mt.readers.PageImages(tuple(pages[number] for number in sorted(pages)), dpi=72)
         return found | pdfs
 
 
@@ -205,7 +209,7 @@ _MARKS = {"1.0": "1", "true": "1", "0.0": "0", "false": "0", "": "empty"}
 _NOT_MARKED = "no mark"
 
 
-class MLongDoc(mt.Reader[DocumentQuestion]):
+class MLongDoc(mt.readers.Reader[DocumentQuestion]):
     """M-LongDoc: 851 questions over 180 PDFs."""
 
     # Chia et al. 2025, arXiv:2411.06176: open questions about one page of a long PDF, 1,051 rows, mostly without
@@ -242,24 +246,24 @@ class MLongDoc(mt.Reader[DocumentQuestion]):
     image_folder: ClassVar[str] = "m-longdoc"
     fixed_fields: ClassVar[tuple[str, ...]] = (VALID,)
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each row; its id is `m_longdoc_<name of the file, without test_>_<row>`, from 0."""
         marks = _marks(sources["annotations"]) if "annotations" in sources else None
         subjects = {name: category for name, _, category in _described(sources)}
         for file in _question_files(sources["questions"]):
             domain = file.stem.removeprefix("test_")
-            for number, (line, _, raw) in enumerate(mt.json_lines(file)):
+            for number, (line, _, raw) in enumerate(mt.readers.json_lines(file)):
                 if isinstance(raw, dict):
                     subject = subjects.get(PurePosixPath(str(raw.get("source"))).stem, "")
                     raw = {**raw, "domain": domain, "subject": subject}
                     if marks is not None:
                         raw[VALID] = marks.get(str(raw.get("question")).strip(), _NOT_MARKED)
-                yield mt.raw_row(f"m_longdoc_{domain}_{number}", raw, file.name, f"line {line}")
+                yield mt.readers.raw_row(f"m_longdoc_{domain}_{number}", raw, file.name, f"line {line}")
 
-    def addresses(self, sources: mt.SourcePaths) -> Mapping[str, str]:
+    def addresses(self, sources: mt.readers.SourcePaths) -> Mapping[str, str]:
         return {name: url for name, url, _ in _described(sources)}
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields = raw.fields
         mark, todo = _mark(fields.get(VALID, "1")), "leave out source.annotations to ask every question"
         if mark in ("0", "empty"):
@@ -292,16 +296,16 @@ class MLongDoc(mt.Reader[DocumentQuestion]):
             columns={name: mt.escape_markers(str(fields.get(name) or "")) for name in FACETS},
         )
 
-    def extract(self, sources: mt.SourcePaths, folder: Path) -> None:
+    def extract(self, sources: mt.readers.SourcePaths, folder: Path) -> None:
         """Write the pages of parsed documents as files, for documents without a PDF. A document with a line that cannot
         be used is refused as a whole: it would lack a page.
         """
         source = sources["documents"]
-        files = mt.visible_files(source) if source.is_dir() else []
+        files = mt.readers.visible_files(source) if source.is_dir() else []
         files = [file for file in files if file.suffix.lower() in (".json", ".jsonl")]
         if not files:
             return
-        pdfs = mt.pdfs_by_name(source)
+        pdfs = mt.readers.pdfs_by_name(source)
         listed: dict[str, list[str | None] | mt.Fault] = {}
         for number, file in enumerate(file for file in files if file.stem not in pdfs):
             (folder / PAGES / f"{number:05d}").mkdir(parents=True)
@@ -313,21 +317,27 @@ class MLongDoc(mt.Reader[DocumentQuestion]):
         (folder / PAGES).mkdir(exist_ok=True)
         write_list(folder / PAGES, listed)
 
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        parsed: dict[str, mt.Pages | mt.Fault] = {}
+    def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
+        parsed: dict[str, mt.readers.Pages | mt.Fault] = {}
         for doc, pages in read_list(sources[PAGES]) if PAGES in sources else ():
-            parsed[doc] = mt.PageImages(tuple(filter(None, pages)), dpi=DPI) if isinstance(pages, list) else pages
-        return {**parsed, **mt.pdfs_by_name(sources["documents"])}
+            parsed[doc] = (
+                mt.readers.PageImages(tuple(filter(None, pages)), dpi=DPI) if isinstance(pages, list) else pages
+            )
+        return {**parsed, **mt.readers.pdfs_by_name(sources["documents"])}
 
-    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+    def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         for name in options.facets if isinstance(options, DocVQAOptions) else ():
             if name not in FACETS:
-                todo = f"the columns are {' and '.join(FACETS)}{mt.nearest(name, FACETS)}"
+                todo = f"the columns are {' and '.join(FACETS)}{mt.readers.nearest(name, FACETS)}"
                 fault = mt.Fault("unknown-column", "a column of M-LongDoc", repr(name), "", "", "facets", todo)
-                raise mt.SourceError(fault)
+                raise mt.readers.SourceError(fault)
         notes, questions = [], sources["questions"]
         read = _question_files(questions)
-        others = [file.name for file in mt.visible_files(questions) if file not in read] if questions.is_dir() else []
+        others = (
+            [file.name for file in mt.readers.visible_files(questions) if file not in read]
+            if questions.is_dir()
+            else []
+        )
         if others:
             notes.append(f"{questions.name}: not read: {', '.join(others)[:200]}; to read one of them, name it alone")
         if "annotations" not in sources:
@@ -342,9 +352,9 @@ def _question_files(questions: Path) -> list[Path]:
 
 def _files_of(source: Path, is_used: Callable[[Path], bool], expected: str, todo: str) -> list[Path]:
     """Return the file that a source is, or those files of a folder that are used."""
-    files = list(filter(is_used, mt.visible_files(source))) if source.is_dir() else [source]
+    files = list(filter(is_used, mt.readers.visible_files(source))) if source.is_dir() else [source]
     if not files:
-        raise mt.SourceError(mt.Fault("missing-source", expected, "none", source.name, todo=todo))
+        raise mt.readers.SourceError(mt.Fault("missing-source", expected, "none", source.name, todo=todo))
     return files
 
 
@@ -360,9 +370,9 @@ def _marks(annotations: Path) -> dict[str, str]:
     todo = "give the folder data/annotation, or one of its sheets"
     marks: dict[str, str] = {}
     for file in _files_of(annotations, is_sheet, "sheets (.xlsx or .csv)", todo):
-        for place, raw in mt.table_rows(file, mt.Columns(("question", VALID))):
+        for place, raw in mt.readers.table_rows(file, mt.readers.Columns(("question", VALID))):
             if isinstance(raw, mt.Fault):
-                raise mt.SourceError(replace(raw, file=file.name, place=place))
+                raise mt.readers.SourceError(replace(raw, file=file.name, place=place))
             if question := str(raw.get("question") or "").strip():
                 mark = _mark(raw.get(VALID))
                 marks[question] = "1" if "1" in (mark, marks.get(question)) else mark
@@ -379,10 +389,10 @@ def _mark(value: object) -> str:
     return _MARKS.get(text, text)
 
 
-def _described(sources: mt.SourcePaths) -> Iterator[tuple[str, str, str]]:
+def _described(sources: mt.readers.SourcePaths) -> Iterator[tuple[str, str, str]]:
     """Yield (name of the PDF without the ending, URL, category) of each document of `metadata.csv`, if it is given."""
     if "metadata" in sources:
-        for _, raw in mt.table_rows(sources["metadata"], mt.Columns(("url", "category"))):
+        for _, raw in mt.readers.table_rows(sources["metadata"], mt.readers.Columns(("url", "category"))):
             if isinstance(raw, dict):
                 url = str(raw.get("url") or "").strip()
                 yield PurePosixPath(url).name.removesuffix(".pdf"), url, str(raw.get("category") or "")
@@ -391,7 +401,7 @@ def _described(sources: mt.SourcePaths) -> Iterator[tuple[str, str, str]]:
 def _written(file: Path, root: Path, folder: str) -> list[str | None] | mt.Fault:
     """Write the pages of a parsed document into a folder below the root; return their paths, or what is wrong."""
     pages: dict[int, str] = {}
-    for place, _, raw in mt.json_lines(file):
+    for place, _, raw in mt.readers.json_lines(file):
         page = raw if isinstance(raw, mt.Fault) else _page(raw)
         if isinstance(page, tuple) and page[0] in pages:
             found, todo = f"page {page[0]} twice", "remove a line"

@@ -62,7 +62,7 @@ class DocVQAOptions(mt.Options):
     `dataset`, an answer page may be the only page of the document that the question names."""
     scope: Literal["document", "dataset"] = "document"
     """Which pages a retriever ranks: those of the question's `document`, or those of all documents of the dataset."""
-    top_k: int | None = Field(default=None, ge=1, le=mt.MAX_RANKED)
+    top_k: int | None = Field(default=None, ge=1, le=mt.advanced.MAX_RANKED)
     """How many pages a context of the kind `retrieved` shows at most, or more if there are more answer pages that are
     put in. None: as many as fit."""
     gold_pages: Literal["put_in", "as_found"] = "put_in"
@@ -95,7 +95,7 @@ class DocVQAOptions(mt.Options):
     """Into how many images the pages of each document are joined at most, if `pages_as` is `joined`. All images of a
     document but the last show the same number of consecutive pages. An image is taken or left out as a whole; one that
     shows an answer page is an answer page."""
-    joined_pixels: int = Field(default=mt.MAX_JOINED_PIXELS, ge=100_000, le=64_000_000)
+    joined_pixels: int = Field(default=mt.advanced.MAX_JOINED_PIXELS, ge=100_000, le=64_000_000)
     """How many pixels a joined image has at most; its pages are shrunk until they fit. The default is the most that the
     paper's count of image tokens distinguishes (16,384 tokens)."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
@@ -120,8 +120,8 @@ class DocVQAOptions(mt.Options):
                 "use context: retrieved with gold_pages: as_found, or page_order: page"
             )
         least, most = self.distractors
-        if not 0 <= least <= most <= mt.MAX_RANKED:
-            raise ValueError(f"distractors: expected two numbers from 0 to {mt.MAX_RANKED}, the smaller first")
+        if not 0 <= least <= most <= mt.advanced.MAX_RANKED:
+            raise ValueError(f"distractors: expected two numbers from 0 to {mt.advanced.MAX_RANKED}, the smaller first")
         return self
 
     @property
@@ -150,7 +150,7 @@ class DocumentQuestion(mt.Row):
     answer: tuple[str, ...]
     """The elements if the format is `List`; one string for any other format, which is empty if the source gives no
     reference answer."""
-    answer_format: mt.AnswerFormat
+    answer_format: mt.metrics.AnswerFormat
     """The format of the answer; `None` if the question is not answerable."""
     pages: tuple[int, ...]
     """The answer pages, from 0, ascending; empty if the question is not answerable."""
@@ -214,7 +214,7 @@ def clean(
         raise mt.Rejected(fault)
     if form == "None":
         numbers: tuple[int, ...] = ()
-        is_empty = (mt.literal_list(pages) if isinstance(pages, str) else pages) == []
+        is_empty = (mt.metrics.literal_list(pages) if isinstance(pages, str) else pages) == []
         mended += () if is_empty else ("pages-of-unanswerable-dropped",)
     else:
         numbers, page_repairs = page_numbers(pages, field)
@@ -246,7 +246,7 @@ def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str,
     >>> page_numbers("[3, 5]", "pages"), page_numbers(["4"], "pages")
     (((2, 4), ()), ((3,), ('answer-pages-as-text',)))
     """
-    values = mt.literal_list(value) if isinstance(value, str) else value
+    values = mt.metrics.literal_list(value) if isinstance(value, str) else value
     values = values if isinstance(values, list) else [None]
     texts = [page for page in values if isinstance(page, str) and page.strip().isdecimal() and len(page) < 9]
     whole = [page for page in values if type(page) is int]
@@ -280,7 +280,7 @@ def texts_in(value: object) -> tuple[str, ...]:
     return tuple(mt.escape_markers(text) for text in texts if is_unicode(text))
 
 
-def normalise(value: object, declared: str) -> tuple[mt.AnswerFormat, tuple[str, ...], tuple[str, ...]]:
+def normalise(value: object, declared: str) -> tuple[mt.metrics.AnswerFormat, tuple[str, ...], tuple[str, ...]]:
     """Return an answer's format, its elements (one, if it is no list), and the repairs that make the two agree.
 
     >>> normalise("21%", "Int"), normalise("['red', 'blue']", "Str")
@@ -297,21 +297,21 @@ def normalise(value: object, declared: str) -> tuple[mt.AnswerFormat, tuple[str,
     if isinstance(value, bool) or not isinstance(value, str | int | float | list):
         expected, found = "a text, a number or a list", repr(value)[:80]
         raise refused("missing-or-mistyped-field", expected, found, "answer", "write the answer so")
-    if declared not in mt.ANSWER_FORMATS:
+    if declared not in mt.metrics.ANSWER_FORMATS:
         todo = "write one of them, or leave it empty if the table is your own"
-        expected, found = f"one of {', '.join(mt.ANSWER_FORMATS)}", repr(declared)[:80]
+        expected, found = f"one of {', '.join(mt.metrics.ANSWER_FORMATS)}", repr(declared)[:80]
         raise refused("unknown-answer-format", expected, found, "answer_format", todo)
-    kind = mt.ANSWER_FORMATS[declared]
+    kind = mt.metrics.ANSWER_FORMATS[declared]
     is_whole = isinstance(value, float) and value.is_integer() and kind == "Integer"
     text = "" if isinstance(value, list) else str(int(value) if is_whole else value).strip()
-    elements = value if isinstance(value, list) else mt.literal_list(text)
-    form: mt.AnswerFormat = "String"
+    elements = value if isinstance(value, list) else mt.metrics.literal_list(text)
+    form: mt.metrics.AnswerFormat = "String"
     values: tuple[str, ...] = (text,)
-    if mt.is_not_answerable(text):
-        form, values = "None", (mt.NOT_ANSWERABLE,)
+    if mt.metrics.is_not_answerable(text):
+        form, values = "None", (mt.metrics.NOT_ANSWERABLE,)
     elif kind == "None" and not isinstance(value, list):
         todo = "correct the answer or its format"
-        raise refused("answer-of-format-none", repr(mt.NOT_ANSWERABLE), repr(text), "answer", todo)
+        raise refused("answer-of-format-none", repr(mt.metrics.NOT_ANSWERABLE), repr(text), "answer", todo)
     elif elements is not None:
         form = "List"
         values = tuple(str(each).strip() if isinstance(each, str | int | float) else "" for each in elements)
@@ -320,7 +320,7 @@ def normalise(value: object, declared: str) -> tuple[mt.AnswerFormat, tuple[str,
             raise refused("list-answer", expected, repr(elements)[:120], "answer", "correct the list")
     elif not text:
         raise refused("empty-answer", "an answer", "nothing", "answer", "write the answer, or Not answerable")
-    elif kind in ("Integer", "Float") and mt.number_format(text) in ("Integer", kind):
+    elif kind in ("Integer", "Float") and mt.metrics.number_format(text) in ("Integer", kind):
         form = kind
     return form, values, () if form == kind else (f"{kind.lower()}-to-{form.lower()}",)
 
@@ -348,7 +348,7 @@ def write_list(folder: Path, documents: Mapping[str, list[str | None] | mt.Fault
 
 def read_list(folder: Path) -> Iterator[tuple[str, list[Path | None] | mt.Fault]]:
     """Yield what `write_list` wrote; lines that are damaged are left out."""
-    for _, _, line in mt.json_lines(folder / _LIST):
+    for _, _, line in mt.readers.json_lines(folder / _LIST):
         doc, pages = (None, None) if isinstance(line, mt.Fault) else (line.get("doc"), line.get("pages"))
         if isinstance(doc, str) and isinstance(pages, dict):
             yield doc, mt.Fault(**pages)

@@ -42,7 +42,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,150}")
 _PNG = b"\x89PNG"
 
 
-class SlideVQA(mt.Reader[DocumentQuestion]):
+class SlideVQA(mt.readers.Reader[DocumentQuestion]):
     """SlideVQA: decks of twenty slides."""
 
     row_type: ClassVar[type[mt.Row]] = DocumentQuestion
@@ -65,23 +65,23 @@ class SlideVQA(mt.Reader[DocumentQuestion]):
     hub_files: ClassVar[tuple[str, ...]] = ("data/test-*.parquet",)
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each row of the source; its id is `slideVQA_<row>`, from 0."""
         for number, (file, place, raw) in enumerate(_questions(sources["questions"])):
-            yield mt.raw_row(f"slideVQA_{number}", raw, file, place)
+            yield mt.readers.raw_row(f"slideVQA_{number}", raw, file, place)
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> DocumentQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields = raw.fields
         deck, question = strings_of(fields, "deck_name", "question")
         answer, pages, kind = (fields.get(name) for name in ("answer", "evidence_pages", "reasoning_type"))
-        return clean(raw.id, deck, question, answer, mt.format_of(answer), pages, question_type=str(kind or ""))
+        return clean(raw.id, deck, question, answer, mt.metrics.format_of(answer), pages, question_type=str(kind or ""))
 
-    def extract(self, sources: mt.SourcePaths, folder: Path) -> None:
+    def extract(self, sources: mt.readers.SourcePaths, folder: Path) -> None:
         """Write the slides in Parquet files as files, each deck once, unless the manifest gives the decks."""
         if "decks" not in sources and _is_table(sources["questions"]):
             _write_decks(split_files(sources["questions"]).files, folder / PAGES)
 
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+    def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
         """Return the decks, each with its slides in order.
 
         The slides of a deck are those that the questions about it name. If these questions name no slides, they are all
@@ -92,11 +92,13 @@ class SlideVQA(mt.Reader[DocumentQuestion]):
         if "decks" not in sources:
             expected = "source.decks: a folder with a folder of slides for each deck"
             name, todo = sources["questions"].name, "set it, or give the hub's Parquet files as source.questions"
-            raise mt.SourceError(mt.Fault("missing-source", expected, "none", name, todo=todo))
+            raise mt.readers.SourceError(mt.Fault("missing-source", expected, "none", name, todo=todo))
         folder = sources["decks"]
         if not folder.is_dir():
             todo = "give the folder that holds the decks"
-            raise mt.SourceError(mt.Fault("unreadable-source", "a folder of decks", "a file", folder.name, todo=todo))
+            raise mt.readers.SourceError(
+                mt.Fault("unreadable-source", "a folder of decks", "a file", folder.name, todo=todo)
+            )
         # The first question of a deck that has `image_urls` names the slides.
         named: dict[str, list[str]] = {}
         for _, _, raw in _questions(sources["questions"]):
@@ -107,12 +109,12 @@ class SlideVQA(mt.Reader[DocumentQuestion]):
         decks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
         return {deck.name: _of_folder(deck, folder, named.get(deck.name, [])) for deck in decks}
 
-    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+    def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         questions = sources["questions"]
         notes = split_files(questions).notes if _is_table(questions) else ()
         lacking = []
         for deck, pages in self.documents(sources).items():
-            if isinstance(pages, mt.PageImages) and pages.missing:
+            if isinstance(pages, mt.readers.PageImages) and pages.missing:
                 numbers = ", ".join(str(number + 1) for number in pages.missing[:_SHOWN])
                 lacking.append(f"{deck[:100]} ({numbers}{' …' if len(pages.missing) > _SHOWN else ''})")
         if lacking:
@@ -128,10 +130,12 @@ def _is_table(questions: Path) -> bool:
 def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, object] | mt.Fault]]:
     """Yield (file, place, fields without pages) of each row."""
     if not _is_table(path):
-        yield from ((path.name, f"line {line}", raw) for line, _, raw in mt.json_lines(path))
+        yield from ((path.name, f"line {line}", raw) for line, _, raw in mt.readers.json_lines(path))
         return
     for file in split_files(path).files:
-        yield from ((file.name, place, raw) for place, raw in mt.table_rows(file, mt.Columns(unread=_UNREAD)))
+        yield from (
+            (file.name, place, raw) for place, raw in mt.readers.table_rows(file, mt.readers.Columns(unread=_UNREAD))
+        )
 
 
 # --- decks in folders -------------------------------------------------------------------------------------------------
@@ -157,11 +161,11 @@ def released_name(name: str, deck: str, number: int, data: bytes = b"") -> str:
     return f"{slug}-{number}-1024.{'png' if data.startswith(_PNG) else 'jpg'}"
 
 
-def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.PageImages | mt.Fault:
+def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.readers.PageImages | mt.Fault:
     """Return the slides of a deck: the slides that the questions name or, if they name none, all slides in the deck's
     folder. Return a fault if no slide is there, or too many are missing.
     """
-    names = {path.name for path in deck.iterdir() if mt.file_inside(root, path.relative_to(root))}
+    names = {path.name for path in deck.iterdir() if mt.readers.file_inside(root, path.relative_to(root))}
     slides: dict[int, str] = {}
     for number, name in enumerate(named, 1):
         if name in names and _SLIDE.fullmatch(name):
@@ -181,7 +185,7 @@ def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.PageImages | 
             "missing-pages", f"slides of {deck.name}", f"no {missing or 'slide'}", deck.name, todo="fetch them"
         )
     present = sorted(slides)
-    return mt.PageImages(
+    return mt.readers.PageImages(
         tuple(deck / slides[number] for number in present),
         tuple(released_name(slides[number], deck.name, number) for number in present),
         missing=tuple(number - 1 for number in range(1, count + 1) if number not in slides),
@@ -191,14 +195,14 @@ def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.PageImages | 
 # --- decks in Parquet files -------------------------------------------------------------------------------------------
 
 
-def _of_list(deck: str, pages: Sequence[Path | None] | mt.Fault) -> mt.PageImages | mt.Fault:
+def _of_list(deck: str, pages: Sequence[Path | None] | mt.Fault) -> mt.readers.PageImages | mt.Fault:
     if isinstance(pages, mt.Fault):
         return pages
     files = tuple(page for page in pages if page)
     if not files:
         return mt.Fault("missing-pages", "at least one page", "none", deck[:100], todo="add its pages")
     missing = tuple(number for number, page in enumerate(pages) if not page)
-    return mt.PageImages(files, tuple(file.name for file in files), missing=missing)
+    return mt.readers.PageImages(files, tuple(file.name for file in files), missing=missing)
 
 
 def _write_decks(files: Sequence[Path], folder: Path) -> None:
@@ -212,7 +216,7 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
     listed: dict[str, list[str | None] | mt.Fault] = {}
     subfolders: dict[str, str] = {}
     for file in files:
-        with mt.parquet_file(file) as table:
+        with mt.readers.parquet_file(file) as table:
             columns = table.schema_arrow.names
             if "deck_name" not in columns:
                 raise _wrong_columns(file, "deck_name", ", ".join(columns)[:120])
@@ -278,10 +282,12 @@ def _page_columns(file: Path, table: "ParquetFile") -> dict[int, str]:
                     f"{size} in row group {group}",
                 )
                 field, todo = chunk.path_in_schema.partition(".")[0], "write the file with smaller row groups"
-                raise mt.SourceError(mt.Fault("size-of-a-page", expected, found, file.name, field=field, todo=todo))
+                raise mt.readers.SourceError(
+                    mt.Fault("size-of-a-page", expected, found, file.name, field=field, todo=todo)
+                )
     return columns
 
 
-def _wrong_columns(file: Path, expected: str, found: str, field: str = "") -> mt.SourceError:
+def _wrong_columns(file: Path, expected: str, found: str, field: str = "") -> mt.readers.SourceError:
     todo = "give the Parquet files of SlideVQA"
-    return mt.SourceError(mt.Fault("wrong-columns", expected, found, file.name, field=field, todo=todo))
+    return mt.readers.SourceError(mt.Fault("wrong-columns", expected, found, file.name, field=field, todo=todo))

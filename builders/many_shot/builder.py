@@ -41,7 +41,7 @@ class ManyShotOptions(mt.Options):
     """The maximum number of classes; above 128K there may be more if the pictures of a class are exhausted."""
 
 
-class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
+class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
     """Classification of pictures by exemplars."""
 
     row_type: ClassVar[type[mt.Row]] = ClassifiedImage
@@ -64,16 +64,16 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
     }
 
     @property
-    def spec(self) -> mt.TaskSpec:
+    def spec(self) -> mt.advanced.TaskSpec:
         """Return the declarations of the task; a record has its exemplars in a fixed order, and the public file is made
         from the records.
         """
-        return mt.TaskSpec(
-            mt.FilePattern("ICL/{name}_K{k}.frozen.jsonl"),
+        return mt.advanced.TaskSpec(
+            mt.readers.FilePattern("ICL/{name}_K{k}.frozen.jsonl"),
             "cls_acc",
             category="ICL",
             most_tokens=2048,
-            bundle=mt.Bundle(mt.FilePattern("ICL/{name}_K{k}.json"), OneObject()),
+            bundle=mt.advanced.Bundle(mt.readers.FilePattern("ICL/{name}_K{k}.json"), OneObject()),
             is_answer_of_context=True,
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
             shown_slots=("{label}",),
@@ -86,7 +86,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         domains = {found.domain for found in sources.image_classes.classes.values()}
         if unknown := sorted(set(self.options.domains) - domains):
             known = ", ".join(sorted(domains)) or "none"
-            raise mt.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
+            raise mt.advanced.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
         asked = {kind for domain in domains for kind in self._table(sources, domain)[: self.options.most_classes]}
         return lambda row: row.kind in asked
 
@@ -129,7 +129,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         and a test image of the public file.
         """
         units = [_exemplar(str(place), each["image"], each["id"]) for place, each in enumerate(record["exemplars"])]
-        return mt.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
+        return mt.advanced.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
         """Return the domain, if the source has several."""
@@ -180,10 +180,10 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
                 looks, path = images.likeness(name), images[name].path
             except mt.Rejected as refused:
                 return mt.Unit(id, "", (), "exemplar", excluded=refused.fault.reason)
-            is_near = mt.is_like_any(looks, [images.likeness(row.image) for row in rows])
+            is_near = mt.readers.is_like_any(looks, [images.likeness(row.image) for row in rows])
             return _exemplar(id, path, label, kind, "near-duplicate-of-a-test-image" if is_near else "")
 
-        rounds = mt.Rounds(
+        rounds = mt.advanced.Rounds(
             table,
             exemplars=lambda kind: draws.order(f"exemplars of {kind}", classes[kind].exemplars),
             unit=unit,
@@ -198,7 +198,9 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         for row in rows:
             path = images[row.image].path
             data = {**about, "image": path, "kind": row.kind}
-            questions.append(mt.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number))
+            questions.append(
+                mt.advanced.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number)
+            )
         id = f"{name}, set {number}"
         return mt.Draft((), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain)
 

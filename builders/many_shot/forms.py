@@ -32,7 +32,7 @@ _AGAIN = "download it again"
 class Entry:
     """A picture, as the source lists it."""
 
-    picture: mt.PictureFile | str
+    picture: mt.readers.PictureFile | str
     """A cell of a table, or the path of a file below `PictureSet.folder`."""
     label: int | None
     """The number of its class, from 0; None only if there is a fault."""
@@ -118,14 +118,14 @@ def _with_subfolders(folder: Path) -> list[Path]:
 def _needed(folder: Path, *names: str, todo: str) -> Path:
     """Return the first of the files that a folder has."""
     for name in names:
-        if found := mt.file_inside(folder, name):
+        if found := mt.readers.file_inside(folder, name):
             return found
     expected = f"the file {' or '.join(names)} in the folder"
     raise _refused("missing-file", expected, "no such file", folder.name, todo)
 
 
-def _refused(reason: str, expected: str, found: str, file: str, todo: str, field: str = "") -> mt.SourceError:
-    return mt.SourceError(mt.Fault(reason, expected, found, file, field=field, todo=todo))
+def _refused(reason: str, expected: str, found: str, file: str, todo: str, field: str = "") -> mt.readers.SourceError:
+    return mt.readers.SourceError(mt.Fault(reason, expected, found, file, field=field, todo=todo))
 
 
 def _no_label(found: object, first: int, count: int) -> mt.Fault:
@@ -190,7 +190,8 @@ def _files_of(root: Path, folder: PurePosixPath) -> Mapping[str, bool] | None:
         with os.scandir(path) as found:
             has_links = path.resolve() != root.resolve() / folder
             return {
-                each.name: not (has_links or each.is_symlink()) or mt.file_inside(root, path / each.name) is not None
+                each.name: not (has_links or each.is_symlink())
+                or mt.readers.file_inside(root, path / each.name) is not None
                 for each in found
                 if each.is_file()
             }
@@ -215,11 +216,11 @@ def _food101(_: Path, folder: Path) -> PictureSet:
         file = _needed(folder, f"meta/{split}.json", f"meta/{split}.txt", todo=todo)
         files[split] = file.name
         if file.suffix == ".txt":
-            lines = [*enumerate(mt.text_lines(file, "a list of pictures"), 1)]
+            lines = [*enumerate(mt.readers.text_lines(file, "a list of pictures"), 1)]
             rows[split] = [(line.rpartition("/")[0], line, f"line {number}") for number, line in lines if line.strip()]
             continue
         expected = "an object with a list of pictures for each class"
-        data = mt.load_json(file, expected)
+        data = mt.readers.load_json(file, expected)
         if not isinstance(data, dict) or not all(isinstance(items, list) for items in data.values()):
             raise _refused("unreadable-source", expected, "something else", file.name, _AGAIN)
         listed = [(kind, number, row) for kind, items in data.items() for number, row in enumerate(items)]
@@ -262,7 +263,13 @@ def _sun397(source: Path, _: Path) -> PictureSet:
     The lists, `ClassName.txt`, and the folders of the pictures may each lie in the source or in a folder in it.
     """
     folders = _with_subfolders(source)
-    inside = {path.name: path for folder in reversed(folders) for path in _lists_inside(folder)}
+    inside = {
+        path.name: path
+        for folder in reversed(folders)
+        for pattern in _SUN397_LISTS
+        for path in folder.glob(pattern)
+        if mt.readers.file_inside(folder, path.name)
+    }
     pairs = [(f"Training_{number}.txt", f"Testing_{number}.txt") for number in sorted({name[-6:-4] for name in inside})]
     pair = next((pair for pair in pairs if all(name in inside for name in pair)), None)
     if not pair:
@@ -270,14 +277,16 @@ def _sun397(source: Path, _: Path) -> PictureSet:
         expected = "`Training_01.txt` and `Testing_01.txt`"
         raise _refused("missing-split", expected, found or "no list of a partition", source.name, todo)
     home = next((folder for folder in folders if (folder / _SUN397_CLASSES).is_file()), source)
-    lines = mt.text_lines(_needed(home, _SUN397_CLASSES, todo="take it from `SUN397.tar.gz`"), "a list of classes")
+    lines = mt.readers.text_lines(
+        _needed(home, _SUN397_CLASSES, todo="take it from `SUN397.tar.gz`"), "a list of classes"
+    )
     kinds = [line.strip().strip("/") for line in lines if line.strip()]
     labels = {kind: label for label, kind in enumerate(kinds)}
     is_folder = os.path.isdir  # `Path.is_dir` raises an error for a name that is too long
     below = next((folder for folder in folders if any(is_folder(folder / kind) for kind in kinds)), source)
 
     def entries(file: Path) -> Iterator[Entry]:
-        for number, line in enumerate(mt.text_lines(file, "a list of pictures"), 1):
+        for number, line in enumerate(mt.readers.text_lines(file, "a list of pictures"), 1):
             if name := line.strip().removeprefix("/"):
                 label = labels.get(name.rpartition("/")[0])
                 fault = _unknown_class(name, f"a picture of a class in {_SUN397_CLASSES}") if label is None else None
@@ -287,11 +296,6 @@ def _sun397(source: Path, _: Path) -> PictureSet:
     shown, asked = (_listed(entries(inside[name]), source) for name in pair)
     notes = (f"{source.name}: partition {pair[0][-6:-4]} of SUN397 is used",)
     return PictureSet(tuple(map(scene_name, kinds)), shown, asked, folder=source, notes=notes)
-
-
-def _lists_inside(folder: Path) -> list[Path]:
-    found = (path for pattern in _SUN397_LISTS for path in folder.glob(pattern))
-    return [path for path in found if mt.file_inside(folder, path.name)]
 
 
 # --- Stanford Cars ----------------------------------------------------------------------------------------------------
@@ -434,7 +438,11 @@ def _files_by_split(source: Path) -> Mapping[str, list[Path]]:
     The split is named by the file or, if the file names none, by the nearest folder that names one.
     """
     root = source if source.is_dir() else source.parent
-    files = [file for file in mt.visible_files(source) if file.suffix == ".parquet"] if source.is_dir() else [source]
+    files = (
+        [file for file in mt.readers.visible_files(source) if file.suffix == ".parquet"]
+        if source.is_dir()
+        else [source]
+    )
     splits: dict[str, list[Path]] = {}
     for file in files:
         parts = reversed(file.relative_to(root).parts)

@@ -19,7 +19,7 @@ import mmlongbench.task as mt
 _TEST_FIELDS = ("id", "name", "image", "answer", "image_tokens")
 
 
-class OneObject(mt.FileFormat):
+class OneObject(mt.readers.FileFormat):
     """Turns frozen records into the public object, and the public object into one record for each pair of a set and a
     test image.
     """
@@ -38,17 +38,17 @@ class OneObject(mt.FileFormat):
     def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
         """Yield (place, record) for every pair of a set and a test image, because a loader may use any pair."""
         try:
-            public = mt.load_json(path, "one JSON object")
-        except mt.SourceError as error:
-            raise mt.ReleaseError(f"{path.name}: expected one JSON object, found {error}") from error
+            public = mt.readers.load_json(path, "one JSON object")
+        except mt.readers.SourceError as error:
+            raise mt.metrics.ReleaseError(f"{path.name}: expected one JSON object, found {error}") from error
         if not isinstance(public, dict):
-            raise mt.ReleaseError(f"{path.name}: expected a JSON object, found {type(public).__name__}")
+            raise mt.metrics.ReleaseError(f"{path.name}: expected a JSON object, found {type(public).__name__}")
         for name, domain in public.items():
             try:
                 pairs = list(_pairs(name, domain))
             except (KeyError, TypeError, IndexError, AttributeError) as error:
                 what = f"{type(error).__name__}: {error}"
-                raise mt.ReleaseError(f"{path.name}: {name}: is no domain of sets and tests: {what}") from error
+                raise mt.metrics.ReleaseError(f"{path.name}: {name}: is no domain of sets and tests: {what}") from error
             yield from pairs
 
     def without(self, path: Path, is_dropped: Callable[[mt.Record], bool]) -> Iterator[bytes]:
@@ -59,7 +59,7 @@ class OneObject(mt.FileFormat):
                 sets, tests = kept[record["domain"]]
                 sets.add(record["set"])
                 tests.add(record["id"])
-        public = mt.load_json(path, "one JSON object")
+        public = mt.readers.load_json(path, "one JSON object")
         found = public.items() if isinstance(public, dict) else ()
         left = {name: _without(domain, *kept[name]) for name, domain in found if name in kept}
         yield json.dumps(left, ensure_ascii=False).encode() + b"\n" if left else b""

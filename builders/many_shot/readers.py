@@ -24,7 +24,7 @@ class ClassifiedImage(mt.Row):
 
 def _classes(
     exemplars: Iterable[tuple[str, str]], tests: Iterable[str], about: Callable[[str], tuple[str, str]]
-) -> Mapping[str, mt.ImageClass]:
+) -> Mapping[str, mt.readers.ImageClass]:
     """Return the classes of a source, from (class, picture) of each exemplar and the class of each test picture.
 
     `about` takes a class, and returns its name and its domain.
@@ -34,10 +34,10 @@ def _classes(
         shown.setdefault(kind, {})[picture] = None
     asked = Counter(tests)
     kinds = sorted({*shown, *asked})
-    return {kind: mt.ImageClass(*about(kind), tuple(shown.get(kind, ())), asked[kind]) for kind in kinds}
+    return {kind: mt.readers.ImageClass(*about(kind), tuple(shown.get(kind, ())), asked[kind]) for kind in kinds}
 
 
-class ImageFolders(mt.Reader[ClassifiedImage]):
+class ImageFolders(mt.readers.Reader[ClassifiedImage]):
     """Reads your own classified pictures: folders named after their classes."""
 
     row_type: ClassVar[type[mt.Row]] = ClassifiedImage
@@ -53,33 +53,33 @@ class ImageFolders(mt.Reader[ClassifiedImage]):
     names_images_by_content: ClassVar[bool] = True
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class")
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each test picture, numbered in the order of the paths; then, as faults, the files of the folder that
         cannot be used.
         """
         for number, (kind, name) in enumerate(_pictures(sources["test"])):
-            yield mt.raw_row(f"test-{number}", {"image": f"test/{name}", "class": kind}, name, "picture")
+            yield mt.readers.raw_row(f"test-{number}", {"image": f"test/{name}", "class": kind}, name, "picture")
         for name, what, fault in _files("test", sources["test"]):
             if fault:
-                yield mt.raw_row(f"test/{name}", fault, name, what)
+                yield mt.readers.raw_row(f"test/{name}", fault, name, what)
 
-    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+    def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return which files cannot be exemplars: they are no questions, so they are not among the rejected rows."""
         found = [f"{name}: {fault}" for name, _, fault in _files("train", sources["train"]) if fault]
         return (f"source.train: {len(found)} files cannot be exemplars, the first: {found[0]}",) if found else ()
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> ClassifiedImage:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> ClassifiedImage:
         return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=str(raw.fields["class"]))
 
-    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         """Return a picture by `<split>/<class>/<file>`; None for a name that leads out of its folder."""
         split, *inner = PurePosixPath(name).parts or ("",)
-        return mt.file_inside(sources[split], "/".join(inner)) if split in self.sources else None
+        return mt.readers.file_inside(sources[split], "/".join(inner)) if split in self.sources else None
 
-    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses:
+    def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
         exemplars = ((kind, f"train/{name}") for kind, name in _pictures(sources["train"]))
         tests = (kind for kind, _ in _pictures(sources["test"]))
-        return mt.ImageClasses("train", "test", _classes(exemplars, tests, lambda kind: (kind, "")))
+        return mt.readers.ImageClasses("train", "test", _classes(exemplars, tests, lambda kind: (kind, "")))
 
 
 def _pictures(root: Path) -> list[tuple[str, str]]:
@@ -94,8 +94,8 @@ def _files(split: str, root: Path) -> Iterator[tuple[str, str, mt.Fault | None]]
     paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
     for name in sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts)):
         path = PurePosixPath(name)
-        if path.suffix.lower() not in mt.PICTURE_ENDINGS:
-            expected = f"a picture that ends in {', '.join(mt.PICTURE_ENDINGS)}"
+        if path.suffix.lower() not in mt.readers.PICTURE_ENDINGS:
+            expected = f"a picture that ends in {', '.join(mt.readers.PICTURE_ENDINGS)}"
             todo = "convert it to one of these formats, or take it out"
             yield name, "file", mt.Fault("unknown-ending", expected, path.suffix or "none", todo=todo)
         elif not is_unicode(name):
@@ -108,7 +108,7 @@ def _files(split: str, root: Path) -> Iterator[tuple[str, str, mt.Fault | None]]
             yield name, "picture", None
 
 
-class ImageTables(mt.Reader[ClassifiedImage]):
+class ImageTables(mt.readers.Reader[ClassifiedImage]):
     """Reads sets of classified pictures: Parquet files of the hub, or the folders of Food-101, SUN397 and Stanford
     Cars.
     """
@@ -128,26 +128,26 @@ class ImageTables(mt.Reader[ClassifiedImage]):
     names_images_by_content: ClassVar[bool] = True
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "label")
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each picture of the test split with the id `<split>-<row>`; then, as faults, the exemplars that cannot
         be used.
         """
         found = read_set(sources["data"])
         for number, entry in enumerate(found.tests):
             fields = {"image": f"tests/{number}", "label": entry.label}
-            yield mt.raw_row(f"{found.test_split}-{number}", entry.fault or fields, entry.file, entry.place)
+            yield mt.readers.raw_row(f"{found.test_split}-{number}", entry.fault or fields, entry.file, entry.place)
         for number, entry in enumerate(found.exemplars):
             if entry.fault:
-                yield mt.raw_row(f"train-{number}", entry.fault, entry.file, entry.place)
+                yield mt.readers.raw_row(f"train-{number}", entry.fault, entry.file, entry.place)
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> ClassifiedImage:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> ClassifiedImage:
         return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=f"{raw.fields['label']:05}")
 
-    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+    def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return which partition of SUN397 is used, and how many Parquet files of a split are missing."""
         return read_set(sources["data"]).notes
 
-    def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> mt.readers.PictureFile | None:
         """Return a picture by `exemplars/<row>` or `tests/<row>`."""
         place = re.fullmatch(r"(exemplars|tests)/(\d{1,12})", name)
         if not place:
@@ -156,10 +156,10 @@ class ImageTables(mt.Reader[ClassifiedImage]):
         entries = found.tests if place[1] == "tests" else found.exemplars
         picture = entries[index].picture if index < len(entries) else None
         if isinstance(picture, str):
-            return mt.file_inside(found.folder, picture) if found.folder else None
+            return mt.readers.file_inside(found.folder, picture) if found.folder else None
         return picture
 
-    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses:
+    def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
         found = read_set(sources["data"])
 
         def about(kind: str) -> tuple[str, str]:
@@ -167,10 +167,10 @@ class ImageTables(mt.Reader[ClassifiedImage]):
 
         exemplars = ((each.kind, f"exemplars/{n}") for n, each in enumerate(found.exemplars) if not each.fault)
         tests = (entry.kind for entry in found.tests if not entry.fault)
-        return mt.ImageClasses("train", found.test_split, _classes(exemplars, tests, about))
+        return mt.readers.ImageClasses("train", found.test_split, _classes(exemplars, tests, about))
 
 
-class INaturalist(mt.Reader[ClassifiedImage]):
+class INaturalist(mt.readers.Reader[ClassifiedImage]):
     """Reads iNaturalist 2021 in COCO's form: a file for the exemplars (`train_mini.json`), and one for the test images
     (`val.json`).
 
@@ -196,7 +196,7 @@ class INaturalist(mt.Reader[ClassifiedImage]):
     names_images_by_content: ClassVar[bool] = True
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_id", "category_id")
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each annotated test picture, with the id `inat-<image id>`; then, as faults, the exemplars that cannot
         be used.
         """
@@ -205,23 +205,23 @@ class INaturalist(mt.Reader[ClassifiedImage]):
             for number, (image, category) in enumerate(found.pairs):
                 fault, fields = found.fault(image, category), {"image_id": image, "category_id": category}
                 if split == "test" or fault:
-                    yield mt.raw_row(f"{prefix}-{image}", fault or fields, file, f"annotation {number}")
+                    yield mt.readers.raw_row(f"{prefix}-{image}", fault or fields, file, f"annotation {number}")
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> ClassifiedImage:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> ClassifiedImage:
         found, fields = _annotations(sources["test"]), raw.fields
         kind = "/".join(found.kinds[fields["category_id"]])
         return ClassifiedImage(id=raw.id, image=found.files[fields["image_id"]], kind=kind)
 
-    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         return picture_below(sources["images"], name)
 
-    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses:
+    def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
         """Return every category with a usable picture in one of the two files, by `<supercategory>/<name>`."""
         train, test = (_annotations(sources[split]) for split in ("train", "test"))
         names = {"/".join(pair): pair[::-1] for found in (train, test) for pair in found.kinds.values()}
         exemplars = ((kind, train.files[image]) for kind, image in train.usable())
         classes = _classes(exemplars, (kind for kind, _ in test.usable()), names.__getitem__)
-        return mt.ImageClasses(sources["train"].name.split(".")[0], sources["test"].name.split(".")[0], classes)
+        return mt.readers.ImageClasses(sources["train"].name.split(".")[0], sources["test"].name.split(".")[0], classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +259,11 @@ class _Annotations:
 
 @lru_cache(maxsize=4)
 def _annotations(path: Path) -> _Annotations:
-    data = mt.load_json(path, "a JSON object in COCO's form")
+    data = mt.readers.load_json(path, "a JSON object in COCO's form")
     lists = ("images", "annotations", "categories")
     if not isinstance(data, dict) or not all(isinstance(data.get(part), list) for part in lists):
         expected, todo = f"lists {', '.join(lists)}", "give an annotation file of iNaturalist"
-        raise mt.SourceError(mt.Fault("unreadable-source", expected, "something else", path.name, todo=todo))
+        raise mt.readers.SourceError(mt.Fault("unreadable-source", expected, "something else", path.name, todo=todo))
     items = {part: [each for each in data[part] if isinstance(each, dict)] for part in lists}
     kinds = {
         each["id"]: (each["supercategory"], each["name"])
@@ -282,7 +282,9 @@ def _annotations(path: Path) -> _Annotations:
     )
     if missing := len(data["annotations"]) - len(pairs):
         expected, todo = "image_id and category_id, integers", "correct the annotations, or download them again"
-        raise mt.SourceError(mt.Fault("broken-annotations", expected, f"{missing} without", path.name, todo=todo))
+        raise mt.readers.SourceError(
+            mt.Fault("broken-annotations", expected, f"{missing} without", path.name, todo=todo)
+        )
     classes: dict[int, set[int]] = {}
     for image, category in pairs:
         classes.setdefault(image, set()).add(category)

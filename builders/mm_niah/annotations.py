@@ -68,8 +68,8 @@ def read_fields(raw: Mapping[str, object]) -> Fields:
     if not isinstance(meta, dict):
         refuse(MISTYPED, "an object", type(meta).__name__, "meta")
     images = _names(raw.get("images_list"), "images_list")
-    of_question = question.count(mt.MARKER)
-    markers = context.count(mt.MARKER) + of_question
+    of_question = question.count(mt.advanced.MARKER)
+    markers = context.count(mt.advanced.MARKER) + of_question
     if markers != len(images):
         refuse("markers-and-images", f"{markers} pictures, one a marker", str(len(images)), "images_list")
     # Some of MM-NIAH's own programs put the question's pictures last in `images_list`, others first. So the folder of
@@ -242,9 +242,9 @@ def _sentences(fields: Fields) -> list[str]:
         refuse(MISTYPED, "a list of sentences", repr(needles)[:80], "meta.needles")
     if (longest := max(map(len, needles))) > MAX_NEEDLE:
         refuse("needle-too-long", f"at most {MAX_NEEDLE} characters", str(longest), "meta.needles")
-    if broken := next((needle for needle in needles if mt.MARKER in needle), ""):
+    if broken := next((needle for needle in needles if mt.advanced.MARKER in needle), ""):
         # Its page would have a picture without a marker.
-        refuse("needle-with-marker", f"a sentence without {mt.MARKER}", repr(broken)[:80], "meta.needles")
+        refuse("needle-with-marker", f"a sentence without {mt.advanced.MARKER}", repr(broken)[:80], "meta.needles")
     return [" ".join(needle.split()) for needle in needles]
 
 
@@ -361,7 +361,7 @@ def own_page(raw: Mapping[str, object]) -> WebPage:
     context = fields.context
     for (start, end), _ in reversed(needles):
         context = f"{context[:start]} {context[end:]}"
-    first, *others = context.split(mt.MARKER)
+    first, *others = context.split(mt.advanced.MARKER)
     parts: list[str | mt.Image] = [first]
     for name, text in zip(fields.pictures, others, strict=True):
         parts += [text] if name in hidden else [mt.Image(name), text]

@@ -141,7 +141,7 @@ RECORD_FIELDS: Mapping[str, str] = {
 }
 
 
-class MMNIAH(mt.Builder[HaystackQuestion]):
+class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
     """Needles among interleaved text and images."""
 
     row_type: ClassVar[type[mt.Row]] = HaystackQuestion
@@ -155,10 +155,10 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return KINDS[self.options.task, self.options.needle]
 
     @property
-    def spec(self) -> mt.TaskSpec:
+    def spec(self) -> mt.advanced.TaskSpec:
         is_count = self.options.task == "counting"
-        return mt.TaskSpec(
-            mt.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl"),
+        return mt.advanced.TaskSpec(
+            mt.readers.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl"),
             self.kind.metric,
             further_metrics=("mm-niah-count",) if is_count else (),
             category="NIAH",
@@ -179,7 +179,10 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         beside = [sources.images[name] for name in names]
         needles = {needle.id: sources.images[needle.image] for needle in row.needles if needle.image}
         for field, found in (("choices" if row.choices else "shown", beside), ("needles", [*needles.values()])):
-            if any(picture.source in mt.PictureBytes(e.source for e in found[:n]) for n, picture in enumerate(found)):
+            if any(
+                picture.source in mt.readers.PictureBytes(e.source for e in found[:n])
+                for n, picture in enumerate(found)
+            ):
                 refuse(f"identical-{field}", "pictures that differ", "the same bytes twice", field)
         for picture in needles.values():
             if picture.scale < self.options.least_scale:  # so small that what is asked about may be invisible
@@ -192,7 +195,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         counts = dict(zip((needle.id for needle in row.needles), row.counts, strict=False))
         data = {"row": row, "text": text, "named": named, "paths": paths, "right": right, "counts": counts}
         data |= {"images": sources.images, "asked_about": asked_about}
-        question = mt.Question(row.id, ask(text, paths, has_choices=bool(row.choices)), data, wording=wording)
+        question = mt.advanced.Question(row.id, ask(text, paths, has_choices=bool(row.choices)), data, wording=wording)
         required = (
             mt.Unit(needle.id, mt.Image(needles[needle.id].path))
             if needle.image
@@ -251,14 +254,16 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         has = "has_answer" if self.options.needle == "text" else "has_ans"
         is_image = isinstance(unit.body, mt.Image)
         is_needle = unit.role == "needle" or bool(unit.needles)
-        text = mt.MARKER if is_image else unit.body
+        text = mt.advanced.MARKER if is_image else unit.body
         return {"text": text, "type": "image" if is_image else "text", "len": tokens, has: is_needle}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         images = iter(record["image_list"])
-        units = [[mt.Image(next(images)) if ctx["text"] == mt.MARKER else ctx["text"]] for ctx in record["ctxs"]]
+        units = [
+            [mt.Image(next(images)) if ctx["text"] == mt.advanced.MARKER else ctx["text"]] for ctx in record["ctxs"]
+        ]
         choices = record.get("choices_image") or ()
-        paths = choices or (mt.MARKER in record["question"] and record.get("needle_image_list")) or ()
+        paths = choices or (mt.advanced.MARKER in record["question"] and record.get("needle_image_list")) or ()
         parts = ask(record["question"], paths, has_choices=bool(choices))
         return mt.Prompt.of_units((_instruction(bool(choices)),), units, "\n\n", parts)
 
@@ -280,13 +285,16 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         images = (needle["image"] for needle in record.get("positive_ctxs") or () if needle.get("image"))
         return min(images, default="")
 
-    def remarks(self, record: mt.Record) -> Iterator[mt.Remark]:
+    def remarks(self, record: mt.Record) -> Iterator[mt.advanced.Remark]:
         """Yield up to two remarks. One says whether the ordinals of the question name its needles; this is promised if
         the option `ordinal` is `rewrite`. The other one says whether a filler picture belongs to a question, by the
         names alone; the bytes of pictures are compared when a release is built.
         """
         # Needles are the pictures whose `has_ans` is true or, if there are none, those in `positive_ctxs`.
-        pictures, images = [ctx for ctx in record["ctxs"] if ctx["text"] == mt.MARKER], record.get("image_list") or []
+        pictures, images = (
+            [ctx for ctx in record["ctxs"] if ctx["text"] == mt.advanced.MARKER],
+            record.get("image_list") or [],
+        )
         needles = [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]
         if not needles:
             paths = {f"{FOLDER}{each['image']}" for each in record.get("positive_ctxs") or () if "image" in each}
@@ -294,7 +302,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         if named := pictures_named(record["question"]) if record.get("choices_image") else ():
             is_right = sorted({each.place for each in named}) == needles
             fault = "" if is_right else "naming another picture than the needle" if needles else _UNKNOWN_NEEDLE
-            yield mt.Remark("questions with an ordinal", fault, is_promised=self.options.ordinal == "rewrite")
+            yield mt.advanced.Remark("questions with an ordinal", fault, is_promised=self.options.ordinal == "rewrite")
         if not (fillers := [path for place, path in enumerate(images, 1) if place not in needles]):
             return
         fault, beside = "", {*(record.get("choices_image") or ()), *(record.get("needle_image_list") or ())}
@@ -304,7 +312,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
             fault = "filled with a picture that was made for a question"
         elif not beside.isdisjoint(fillers):
             fault = "filled with a picture that is shown beside the question"
-        yield mt.Remark("contexts with other pictures than needles", fault, is_promised=True)
+        yield mt.advanced.Remark("contexts with other pictures than needles", fault, is_promised=True)
 
 
 # --- the question -----------------------------------------------------------------------------------------------------
@@ -354,7 +362,7 @@ def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.P
     if has_choices:
         options = [part for n, path in enumerate(paths) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]
         return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
-    first, *others = question.split(mt.MARKER)
+    first, *others = question.split(mt.advanced.MARKER)
     shown = zip(paths[: len(others)], others, strict=True)
     return ("\n\nQuestion: ", first, *(part for path, text in shown for part in (mt.Image(path), text)), "\nAnswer:")
 
@@ -372,7 +380,7 @@ def _instruction(has_choices: bool) -> str:
 
 
 def haystack(
-    row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws, mode: Mode, asked_about: Sequence[mt.Picture]
+    row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws, mode: Mode, asked_about: Sequence[mt.advanced.Picture]
 ) -> Iterator[mt.Unit]:
     """Yield the passages and pictures of a question's own pages, then of all others in a drawn order, in the order in
     which they are taken and shown. Pictures are optional: a picture that does not fit may be left out.
@@ -381,16 +389,16 @@ def haystack(
     that any question of the source is about, or that were made for one. `asked_about` has the needles, choices and
     shown pictures of this question.
     """
-    holds_needle = mt.holder(needle.text for needle in row.needles if needle.text)
-    holds_answer = mt.holder(() if row.counts else row.answers)
+    holds_needle = mt.advanced.holder(needle.text for needle in row.needles if needle.text)
+    holds_answer = mt.advanced.holder(() if row.counts else row.answers)
     symbols = counted_symbols(row)
     paths = {picture.path for picture in asked_about}
-    own_bytes = mt.PictureBytes(picture.source for picture in asked_about)
+    own_bytes = mt.readers.PictureBytes(picture.source for picture in asked_about)
     pool, own = sources.web_pages.ids, frozenset(row.pages)
     others = (page for at in draws.permutation("pages", len(pool)) if (page := pool[at]) not in own)
     seen: set[mt.Part] = set()
     for page in chain(row.pages, others):
-        role: mt.Role = "own" if page in own else "padding"
+        role: mt.advanced.Role = "own" if page in own else "padding"
         for number, part in enumerate(sources.web_pages.page(page, mode)):
             body, excluded = part, ""
             if isinstance(part, mt.Image):
@@ -423,7 +431,11 @@ def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
 
 
 def _picture_fault(
-    name: str, picture: mt.Picture, images: mt.Images, paths: Container[str], own: mt.PictureBytes
+    name: str,
+    picture: mt.advanced.Picture,
+    images: mt.advanced.Images,
+    paths: Container[str],
+    own: mt.readers.PictureBytes,
 ) -> str:
     """Return why a picture may not be in the haystack; empty if it may."""
     if picture.path in paths or picture.source in own:
@@ -433,7 +445,9 @@ def _picture_fault(
     return "image-of-a-question" if images.is_asked(picture) else ""
 
 
-def check_fillers(id: str, units: Sequence[mt.Unit], images: mt.Images, asked_about: Sequence[mt.Picture]) -> None:
+def check_fillers(
+    id: str, units: Sequence[mt.Unit], images: mt.advanced.Images, asked_about: Sequence[mt.advanced.Picture]
+) -> None:
     """Refuse to release a context in which a filler picture was made by the benchmark, or has the bytes of a picture
     that a question asks about. It looks again at what `haystack` chose.
 
@@ -442,7 +456,7 @@ def check_fillers(id: str, units: Sequence[mt.Unit], images: mt.Images, asked_ab
             build ends.
 
     """
-    own = mt.PictureBytes(picture.source for picture in asked_about)
+    own = mt.readers.PictureBytes(picture.source for picture in asked_about)
     for path in (unit.body.path for unit in units if isinstance(unit.body, mt.Image) and unit.role != "needle"):
         name = images.origin(path) or path
         fault = ""
@@ -451,7 +465,7 @@ def check_fillers(id: str, units: Sequence[mt.Unit], images: mt.Images, asked_ab
         elif images[name].source in own or images.is_asked(images[name]):
             fault = "has the bytes of a picture that a question asks about"
         if fault:
-            raise mt.DraftError(
+            raise mt.advanced.DraftError(
                 f"{id}: internal error: the picture {path} fills the haystack, but it {fault}; no such "
                 "picture may be released: please report this with the row"
             )

@@ -26,7 +26,7 @@ _Raw: TypeAlias = Mapping[str, object]
 """A row as it is in its file: a line of JSON or a row of Parquet."""
 
 
-class MMNIAHRows(mt.Reader[HaystackQuestion]):
+class MMNIAHRows(mt.readers.Reader[HaystackQuestion]):
     """MM-NIAH: questions about needles in interleaved web pages, each with a context of its own."""
 
     row_type: ClassVar[type[mt.Row]] = HaystackQuestion
@@ -47,7 +47,7 @@ class MMNIAHRows(mt.Reader[HaystackQuestion]):
         # The folder of pictures is searched for when it is first needed, and again each time rows are read.
         self._roots: dict[Path, Path] = {}
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each question, with the id `mm-niah-<id>`; then, as faults, the pages of `obelics` that cannot be read.
 
         Raises:
@@ -56,36 +56,36 @@ class MMNIAHRows(mt.Reader[HaystackQuestion]):
         """
         path = sources["questions"]
         self._roots[sources["images"]] = picture_root(sources["images"])
-        for number, _, line in mt.json_lines(path):
-            yield mt.raw_row(f"mm-niah-{_id(line, number)}", line, path.name, f"line {number}")
+        for number, _, line in mt.readers.json_lines(path):
+            yield mt.readers.raw_row(f"mm-niah-{_id(line, number)}", line, path.name, f"line {number}")
         for id, read, listed in _obelics(sources):
             raw = read() if listed is None else listed
             page = raw if isinstance(raw, mt.Fault) else obelics_page(raw)
             if isinstance(page, mt.Fault):
-                yield mt.raw_row(id, page, sources["obelics"].name, id)
+                yield mt.readers.raw_row(id, page, sources["obelics"].name, id)
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> HaystackQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> HaystackQuestion:
         return read_question(read_fields(raw.fields))
 
-    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         folder = sources["images"]
         if folder not in self._roots:
             self._roots[folder] = picture_root(folder)
         return picture_below(folder, name, self._roots[folder])
 
-    def asked_pictures(self, sources: mt.SourcePaths) -> Iterator[str]:
-        for _, _, raw in mt.json_lines(sources["questions"]):
+    def asked_pictures(self, sources: mt.readers.SourcePaths) -> Iterator[str]:
+        for _, _, raw in mt.readers.json_lines(sources["questions"]):
             if not isinstance(raw, mt.Fault):
                 yield from pictures_asked(raw)
 
-    def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, WebPage]:
+    def web_pages(self, sources: mt.readers.SourcePaths) -> Mapping[str, WebPage]:
         """Return the web pages by id: the contexts of rows, from which the needles are removed (`row-<id>`), then the
         pages of `obelics`.
         """
         path, pages = sources["questions"], dict[str, Callable[[], WebPage]]()
-        for number, offset, raw in mt.json_lines(path):
+        for number, offset, raw in mt.readers.json_lines(path):
             if not isinstance(raw, mt.Fault):
-                read = partial(mt.json_line_at, path, offset)
+                read = partial(mt.readers.json_line_at, path, offset)
                 pages.setdefault(f"row-{_id(raw, number)}", partial(_page, own_page, read))
         return Pages(pages | {id: partial(_page, obelics_page, read) for id, read, _ in _obelics(sources)})
 
@@ -105,7 +105,7 @@ def picture_root(folder: Path) -> Path:
         if len(roots) > 1:
             found = " and ".join(each.relative_to(folder).as_posix() for each in roots[:3])
             expected = f"one folder that holds {WEB}/"
-            raise mt.SourceError(
+            raise mt.readers.SourceError(
                 mt.Fault("several-picture-folders", expected, found, folder.name, todo="name one of them")
             )
         if roots:
@@ -124,7 +124,9 @@ def _page(parts: Callable[[_Raw], WebPage | mt.Fault], read: Callable[[], _Raw |
     return [] if isinstance(page, mt.Fault) else page
 
 
-def _obelics(sources: mt.SourcePaths) -> Iterator[tuple[str, Callable[[], _Raw | mt.Fault], _Raw | mt.Fault | None]]:
+def _obelics(
+    sources: mt.readers.SourcePaths,
+) -> Iterator[tuple[str, Callable[[], _Raw | mt.Fault], _Raw | mt.Fault | None]]:
     """Yield (id, function that reads the row, row) of each page, in the order of the files; the id is
     `obelics/<file>-<row from 0>`. The row is None in Parquet files, which are not read for this.
 
@@ -135,15 +137,19 @@ def _obelics(sources: mt.SourcePaths) -> Iterator[tuple[str, Callable[[], _Raw |
     if (source := sources.get("obelics")) is None:
         return
     endings = (".jsonl", ".json", ".parquet")
-    files = [source] if source.is_file() else [file for file in mt.visible_files(source) if file.suffix in endings]
+    files = (
+        [source] if source.is_file() else [file for file in mt.readers.visible_files(source) if file.suffix in endings]
+    )
     if not files:
         todo = "give the folder that has these files"
-        raise mt.SourceError(mt.Fault("no-pages", "JSON Lines or Parquet files", "none in it", source.name, todo=todo))
+        raise mt.readers.SourceError(
+            mt.Fault("no-pages", "JSON Lines or Parquet files", "none in it", source.name, todo=todo)
+        )
     for file in files:
         stem = f"{WEB}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
         if file.suffix != ".parquet":
-            for number, (_, offset, raw) in enumerate(mt.json_lines(file)):
-                yield f"{stem}-{number}", partial(mt.json_line_at, file, offset), raw
+            for number, (_, offset, raw) in enumerate(mt.readers.json_lines(file)):
+                yield f"{stem}-{number}", partial(mt.readers.json_line_at, file, offset), raw
             continue
         metadata = open_parquet(file).metadata
         rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]

@@ -27,7 +27,7 @@ one pass."""
 _LISTS = ("needles", "choices", "shown")
 
 
-class OwnPages(mt.Reader[HaystackQuestion]):
+class OwnPages(mt.readers.Reader[HaystackQuestion]):
     """Reads your own pages and pictures as a haystack, with your own needles."""
 
     row_type: ClassVar[type[mt.Row]] = HaystackQuestion
@@ -43,20 +43,20 @@ class OwnPages(mt.Reader[HaystackQuestion]):
     image_folder: ClassVar[str] = "mm-niah"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", *_LISTS)
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each question, with its `id` or, without one, `mm-niah-<line from 0>`; then, as faults, the pages that
         are not text.
         """
         path, root = sources["questions"], sources["documents"]
-        for number, _, raw in mt.json_lines(path):
+        for number, _, raw in mt.readers.json_lines(path):
             given = None if isinstance(raw, mt.Fault) else raw.get("id")
             id = given if isinstance(given, str) and given.strip() else f"mm-niah-{number - 1}"
-            yield mt.raw_row(id, raw, path.name, f"line {number}")
+            yield mt.readers.raw_row(id, raw, path.name, f"line {number}")
         for page, file in _files(root).items():
             if isinstance(text := _text(root, file), mt.Fault):
-                yield mt.raw_row(page, text, page, "page")
+                yield mt.readers.raw_row(page, text, page, "page")
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> HaystackQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> HaystackQuestion:
         fields = {"needles": [], "choices": [], "shown": [], **raw.fields}
         question, answer = fields.get("question"), fields.get("answer")
         if not isinstance(question, str) or not question.strip():
@@ -65,9 +65,11 @@ class OwnPages(mt.Reader[HaystackQuestion]):
             names = fields[field]
             if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
                 _refuse_field(field, "a list of texts", repr(names)[:80])
-        if broken := next((needle for needle in fields["needles"] if "\n" in needle or mt.MARKER in needle), ""):
+        if broken := next(
+            (needle for needle in fields["needles"] if "\n" in needle or mt.advanced.MARKER in needle), ""
+        ):
             todo = "write each needle in one line, without this marker"
-            refuse("needle-with-marker", f"one line without {mt.MARKER}", repr(broken)[:80], "needles", todo)
+            refuse("needle-with-marker", f"one line without {mt.advanced.MARKER}", repr(broken)[:80], "needles", todo)
         about: dict[str, Any]
         if isinstance(answer, list) and answer and all(type(count) is int for count in answer):
             about = {"counts": tuple(answer)}
@@ -79,24 +81,26 @@ class OwnPages(mt.Reader[HaystackQuestion]):
             expected = "the index of a choice" if fields["choices"] else "a text, or a list of counts"
             _refuse_field("answer", expected, repr(answer)[:80])
         needles = [
-            {"id": f"needle-{n}", "image" if name.lower().endswith(mt.PICTURE_ENDINGS) else "text": name}
+            {"id": f"needle-{n}", "image" if name.lower().endswith(mt.readers.PICTURE_ENDINGS) else "text": name}
             for n, name in enumerate(fields["needles"])
         ]
         about |= {"needles": tuple(map(HiddenNeedle.model_validate, needles))}
         about |= {"choices": tuple(fields["choices"]), "shown": tuple(fields["shown"])}
         return HaystackQuestion(id=raw.id, question=" ".join(question.split()), **about)
 
-    def asked_pictures(self, sources: mt.SourcePaths) -> Iterator[str]:
-        for _, _, raw in mt.json_lines(sources["questions"]):
+    def asked_pictures(self, sources: mt.readers.SourcePaths) -> Iterator[str]:
+        for _, _, raw in mt.readers.json_lines(sources["questions"]):
             listed = [] if isinstance(raw, mt.Fault) else [raw.get(field) for field in _LISTS]
             names = (name for names in listed if isinstance(names, list) for name in names)
-            yield from (name for name in names if isinstance(name, str) and name.lower().endswith(mt.PICTURE_ENDINGS))
+            yield from (
+                name for name in names if isinstance(name, str) and name.lower().endswith(mt.readers.PICTURE_ENDINGS)
+            )
 
-    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         folder = sources.get("images", sources["documents"])
         return picture_below(folder.parent if folder.is_file() else folder, name)
 
-    def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, WebPage]:
+    def web_pages(self, sources: mt.readers.SourcePaths) -> Mapping[str, WebPage]:
         root = sources["documents"]
         return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
 
@@ -109,17 +113,17 @@ def _files(source: Path) -> dict[str, Path]:
     """Return the files of pages by their paths below the folder."""
     if source.is_file():
         return {source.name: source}
-    pages = (file for file in mt.visible_files(source) if file.suffix.lower() in ENDINGS)
+    pages = (file for file in mt.readers.visible_files(source) if file.suffix.lower() in ENDINGS)
     found = {file.relative_to(source).as_posix(): file for file in pages}
     if not found:
         todo = "put pages with one of these endings into the folder"
         expected = f"files that end in {' or '.join(ENDINGS)}"
-        raise mt.SourceError(mt.Fault("no-pages", expected, "none", source.name, todo=todo))
+        raise mt.readers.SourceError(mt.Fault("no-pages", expected, "none", source.name, todo=todo))
     return dict(sorted(found.items()))
 
 
 def _text(root: Path, file: Path) -> str | mt.Fault:
-    if root.is_dir() and mt.file_inside(root, file.relative_to(root)) is None:
+    if root.is_dir() and mt.readers.file_inside(root, file.relative_to(root)) is None:
         todo = "put the page itself into the folder"
         return mt.Fault("path-outside-source", "a page that lies in the folder", "a link out of it", todo=todo)
     try:

@@ -52,7 +52,7 @@ def is_made(name: str, folders: Sequence[str] = _MADE) -> bool:
 
 def _defused(text: str) -> str:
     """Return a text in which what a model reads as a command has blanks, but for the markers of pictures."""
-    return mt.MARKER.join(map(mt.escape_markers, text.split(mt.MARKER)))
+    return mt.advanced.MARKER.join(map(mt.escape_markers, text.split(mt.advanced.MARKER)))
 
 
 Defused: TypeAlias = Annotated[str, AfterValidator(_defused)]
@@ -112,15 +112,17 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
     if row.shown and (task, needle) != ("counting", "image"):
         todo = "the public format shows pictures in questions that count pictures, nowhere else"
         refuse("pictures-in-the-question", "no picture", f"{len(row.shown)}", "question", todo)
-    if row.question.count(mt.MARKER) != len(row.shown):
-        refuse("markers-and-images", f"{len(row.shown)} markers", str(row.question.count(mt.MARKER)), "question")
+    if row.question.count(mt.advanced.MARKER) != len(row.shown):
+        refuse(
+            "markers-and-images", f"{len(row.shown)} markers", str(row.question.count(mt.advanced.MARKER)), "question"
+        )
     if row.choices and task == "counting":
         refuse("choices-and-counts", "no choices", f"{len(row.choices)}", "choices")
     if task == "counting":
         if len(row.counts) != len(row.needles):
             refuse("counts-and-needles", f"{len(row.needles)} counts", str(len(row.counts)), "answer")
     elif needle == "text":
-        if not row.answers or not all(map(mt.normalise, row.answers)):
+        if not row.answers or not all(map(mt.advanced.normalise, row.answers)):
             refuse("empty-answer", "an answer of letters or digits", repr(row.answers), "answer")
     else:
         if not row.choices:
@@ -139,14 +141,14 @@ def _check_needles(row: HaystackQuestion, task: str, kind: str) -> None:
     bodies = [needle.text if is_text else needle.image for needle in row.needles]
     if not all(bodies):
         refuse("needles-of-another-kind", f"needles that are {kind}s", "another kind", "needles", "set options.needle")
-    distinct = {mt.normalise(body) if is_text else body for body in bodies}
+    distinct = {mt.advanced.normalise(body) if is_text else body for body in bodies}
     # Counted statements with equal numbers are equal.
     if len(distinct) < len(bodies) and not (task == "counting" and is_text):
         refuse("needle-twice", "needles that differ", repr(bodies), "needles")
     for body in bodies if is_text else ():
-        if "\n" in body or mt.MARKER in body:
-            refuse("needle-with-marker", f"one line without {mt.MARKER}", repr(body), "needles")
-        if not mt.normalise(body):
+        if "\n" in body or mt.advanced.MARKER in body:
+            refuse("needle-with-marker", f"one line without {mt.advanced.MARKER}", repr(body), "needles")
+        if not mt.advanced.normalise(body):
             refuse("empty-needle", "a sentence", repr(body), "needles")
 
 
@@ -175,7 +177,7 @@ class NamedPicture(NamedTuple):
 @cache
 def all_ordinals() -> tuple[str, ...]:
     """Return the ordinals of all places, in order, from `first`."""
-    return tuple(mt.ordinal_words(place) for place in range(1, MAX_PLACE + 1))
+    return tuple(mt.advanced.ordinal_words(place) for place in range(1, MAX_PLACE + 1))
 
 
 def pictures_named(question: str) -> tuple[NamedPicture, ...]:

@@ -11,12 +11,12 @@ import mmlongbench.task as mt
 _HERE = Path(__file__).parent
 
 
-def _sample(place: str, about: str, **sources: str) -> mt.SampleFiles:
+def _sample(place: str, about: str, **sources: str) -> mt.readers.SampleFiles:
     family, _, folder = place.partition("/")
-    return mt.SampleFiles(about, _HERE / f"{family}.tar.xz", folder, sources)
+    return mt.readers.SampleFiles(about, _HERE / f"{family}.tar.xz", folder, sources)
 
 
-class _MMNIAH(mt.SampleFiles):
+class _MMNIAH(mt.readers.SampleFiles):
     """Sentences that are hidden in web pages. Where a dataset asks for counts or pictures, it is the annotation file of
     MM-NIAH for this task, in a small version of MM-NIAH's download.
     """
@@ -28,7 +28,7 @@ class _MMNIAH(mt.SampleFiles):
             return super().__call__(folder)
         questions = f"mm_niah_val/annotations/{chosen['task']}-{chosen['needle']}.jsonl"
         sources = {"questions": questions, "images": ".", "obelics": "obelics.jsonl"}
-        return mt.SampleFiles(self.about, self.archive, "mm_niah_download", sources)(folder)
+        return mt.readers.SampleFiles(self.about, self.archive, "mm_niah_download", sources)(folder)
 
     def __str__(self) -> str:
         """Return the place of the sample."""

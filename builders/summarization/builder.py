@@ -63,7 +63,7 @@ _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1,
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 
 
-class Summary(mt.Builder[Summarised]):
+class Summary(mt.advanced.Builder[Summarised]):
     """Summarization of page images, or of their text."""
 
     row_type: ClassVar[type[mt.Row]] = Summarised
@@ -90,11 +90,11 @@ class Summary(mt.Builder[Summarised]):
     }
 
     @property
-    def spec(self) -> mt.TaskSpec:
+    def spec(self) -> mt.advanced.TaskSpec:
         """Return the declarations; 520 tokens are kept free: 384 for the answer, the rest for a chat template."""
         is_text = self.options.pages_as == "text"
-        return mt.TaskSpec(
-            files=mt.FilePattern("summ/{name}_K{k}.jsonl"),
+        return mt.advanced.TaskSpec(
+            files=mt.readers.FilePattern("summ/{name}_K{k}.jsonl"),
             metric="rouge",
             further_metrics=("judge-fluency-f1",),
             averaged_metric="judge-fluency-f1",
@@ -102,7 +102,7 @@ class Summary(mt.Builder[Summarised]):
             category="" if is_text else "Summ",
             reserve=520,
             page_texts=is_text or self.options.kind == "report",
-            full_prompt=mt.FullPrompt(below=4 * 1024, above=24 * 1024),
+            full_prompt=mt.advanced.FullPrompt(below=4 * 1024, above=24 * 1024),
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
@@ -113,7 +113,7 @@ class Summary(mt.Builder[Summarised]):
         kind = self.options.kind
         if row.kind != kind:
             todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
-            raise mt.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
+            raise mt.advanced.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
         options, removed = self.options, dict[int, str]()
         documents = [sources.documents[id] for id in row.docs]
         summary: object = [section.model_dump(mode="json") for section in row.sections]
@@ -137,9 +137,9 @@ class Summary(mt.Builder[Summarised]):
             units = [[*map(as_text, kept)] for kept in units]
         first, *others = mt.by_divisor(units).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
-        question, opening = mt.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
+        question, opening = mt.advanced.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
         is_rendered = options.pages_as == "text" and not options.packs_text
-        rendered = mt.Rendering(opening, as_text) if is_rendered else None
+        rendered = mt.advanced.Rendering(opening, as_text) if is_rendered else None
         return mt.Draft(
             (first,),
             mt.InOrder(others),
@@ -172,7 +172,7 @@ class Summary(mt.Builder[Summarised]):
         units = [_page_unit(path, page_number(path)) for path in record["image_list"]]
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
-        return mt.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", _ask(self.options.kind))
+        return mt.advanced.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", _ask(self.options.kind))
 
     def answer_of(self, record: mt.Record) -> str:
         """Return the summary as one text: that of a case, or the sections of a report after their titles."""

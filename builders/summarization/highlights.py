@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from builders.summarization.readers import Section
-from mmlongbench.task import Fault, Rejected, has_words
+from mmlongbench.task import Fault, Rejected
+from mmlongbench.task.advanced import has_words
 
 HEADINGS = ("Why GAO Did This Study", "What GAO Found", "What GAO Recommends")
 SIZE = 5

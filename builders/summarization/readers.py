@@ -37,14 +37,14 @@ class Summarised(mt.Row):
     """The address of a report, as its source gives it."""
 
 
-class SummaryReader(mt.Reader[Summarised]):
+class SummaryReader(mt.readers.Reader[Summarised]):
     """Reads texts about documents, and a folder of these documents as PDFs."""
 
     row_type: ClassVar[type[mt.Row]] = Summarised
 
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
+    def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
         """Return every PDF below the folder, by its name without the ending."""
-        return mt.pdfs_by_name(sources["documents"])
+        return mt.readers.pdfs_by_name(sources["documents"])
 
 
 _CORRECT = "correct the field in the source or with errata"
@@ -58,7 +58,7 @@ def _refused(reason: str, expected: str, found: object, field: str, todo: str = 
 
 _MAX_BYTES = 64 * 1024 * 1024
 """The maximum size of one report; the longest has a megabyte."""
-_TEXTS_OF_REPORTS = mt.Columns(unread=("document", "document_sections", "report"))
+_TEXTS_OF_REPORTS = mt.readers.Columns(unread=("document", "document_sections", "report"))
 _WITH_SECTIONS = ("summary_sections", "highlight")
 _WHY = {
     "summary-without-sections": "the reference summary needs its sections (the configurations plain_text have none)",
@@ -100,13 +100,13 @@ class GovReport(SummaryReader):
         """Start without names of PDFs; those of a folder are listed once."""
         self._names: dict[Path, dict[str, list[str]]] = {}
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
         for file, place, raw in _reports(sources["reports"]):
             id = None if isinstance(raw, mt.Fault) else _report_id(raw)
-            yield mt.raw_row(f"{_PREFIX}{_number(id)}" if id else f"{file}, {place}", raw, file, place)
+            yield mt.readers.raw_row(f"{_PREFIX}{_number(id)}" if id else f"{file}, {place}", raw, file, place)
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> Summarised:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> Summarised:
         """Return one report cleaned; raises Rejected."""
         fields, id = raw.fields, _report_id(raw.fields)
         texts = (fields.get("document") or fields.get("report"), fields.get("summary"))
@@ -134,7 +134,7 @@ class GovReport(SummaryReader):
             id=f"{_PREFIX}{number}", source_id=id, kind="report", docs=(document,), sections=sections, url=url or ""
         )
 
-    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+    def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return how many Parquet files are not read, because their summaries have no sections."""
         tables, others, _ = _files(sources["reports"])
         counts = f"{others} of {len(tables) + others} Parquet files of reports"
@@ -144,7 +144,7 @@ class GovReport(SummaryReader):
         """Return the names of the PDFs of a folder without their endings, by these names in lower case."""
         if folder not in self._names:
             names: dict[str, list[str]] = {}
-            for name in mt.pdfs_by_name(folder):
+            for name in mt.readers.pdfs_by_name(folder):
                 names.setdefault(name.casefold(), []).append(name)
             self._names[folder] = names
         return self._names[folder]
@@ -171,16 +171,16 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | mt.Fault
     tables, _, texts = _files(source)
     if not tables and not texts:
         expected, todo = "files that end in .json, .jsonl or .parquet", "give the folder of the reports of GAO"
-        raise mt.SourceError(mt.Fault("no-reports", expected, "none", source.name, todo=todo))
+        raise mt.readers.SourceError(mt.Fault("no-reports", expected, "none", source.name, todo=todo))
     for name, file in tables.items():
-        for place, raw in mt.table_rows(file, _TEXTS_OF_REPORTS):
+        for place, raw in mt.readers.table_rows(file, _TEXTS_OF_REPORTS):
             yield name, place, raw
     for name, file in texts.items():
         report = None if file.suffix.lower() == ".jsonl" else _one_report(file, is_given=file == source)
         if report is not None:
             yield name, "report", report
         else:
-            yield from ((name, f"line {number}", raw) for number, _, raw in mt.json_lines(file))
+            yield from ((name, f"line {number}", raw) for number, _, raw in mt.readers.json_lines(file))
 
 
 def _files(source: Path) -> tuple[Mapping[str, Path], int, Mapping[str, Path]]:
@@ -194,16 +194,16 @@ def _files(source: Path) -> tuple[Mapping[str, Path], int, Mapping[str, Path]]:
     if source.is_file():
         files = {source.name: source}
     else:
-        files = {file.relative_to(source).as_posix(): file for file in mt.visible_files(source)}
+        files = {file.relative_to(source).as_posix(): file for file in mt.readers.visible_files(source)}
     columns: dict[str, list[str]] = {}
     for name, file in files.items():
         if file.suffix.lower() == PARQUET:
-            with mt.parquet_file(file) as table:
+            with mt.readers.parquet_file(file) as table:
                 columns[name] = list(table.schema_arrow.names)
     tables = [name for name, fields in columns.items() if "id" in fields and {*fields}.intersection(_WITH_SECTIONS)]
     if columns and not tables:
         name, fields = next(iter(columns.items()))
-        raise mt.SourceError(_other_form(fields, name))
+        raise mt.readers.SourceError(_other_form(fields, name))
     texts = {
         name: file
         for name, file in files.items()
@@ -217,16 +217,16 @@ def _one_report(file: Path, *, is_given: bool) -> dict[str, object] | mt.Fault |
     lines, each of them a report. If the file is the source itself (`is_given`), a single line is one of several.
     """
     try:
-        first = [line.value for line in islice(mt.json_lines(file), 2)]
+        first = [line.value for line in islice(mt.readers.json_lines(file), 2)]
         is_part = bool(first) and isinstance(first[0], mt.Fault) and first[0].reason in ("invalid-json", "not-a-row")
         if not is_part and (is_given or len(first) > 1):
             return None
         if (size := file.stat().st_size) > _MAX_BYTES:
             expected, todo = f"at most {_MAX_BYTES} bytes", "take the file out, or cut it"
             return mt.Fault("size-of-a-file", expected, str(size), todo=todo)
-        return mt.json_object(file.read_bytes())
-    except (OSError, mt.SourceError) as error:
-        found = error.fault.found if isinstance(error, mt.SourceError) else error.strerror or str(error)
+        return mt.readers.json_object(file.read_bytes())
+    except (OSError, mt.readers.SourceError) as error:
+        found = error.fault.found if isinstance(error, mt.readers.SourceError) else error.strerror or str(error)
         return mt.Fault("unreadable-source", "a JSON file", found, todo="download the file again")
 
 
@@ -281,7 +281,7 @@ def _sections(value: object) -> Iterator[Section]:
 
 # --- Multi-LexSum -----------------------------------------------------------------------------------------------------
 
-_TEXTS_OF_CASES = mt.Columns(unread=("sources",))
+_TEXTS_OF_CASES = mt.readers.Columns(unread=("sources",))
 _LENGTHS = ("short", "long", "tiny")
 
 
@@ -304,18 +304,20 @@ class MultiLexSum(SummaryReader):
     image_folder: ClassVar[str] = "multi-lexsum"
     fixed_fields: ClassVar[tuple[str, ...]] = ("case_id", "id")
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each case, with its own id or, without one, `line-<n>` from 1, or `row-<n>` from 0 in Parquet."""
         path = sources["cases"]
         if not _is_table(path):
-            for line, _, raw in mt.json_lines(path):
-                yield mt.raw_row(_case_id(raw) or f"line-{line}", raw, path.name, f"line {line}")
+            for line, _, raw in mt.readers.json_lines(path):
+                yield mt.readers.raw_row(_case_id(raw) or f"line-{line}", raw, path.name, f"line {line}")
             return
-        rows = ((file, *row) for file in split_files(path).files for row in mt.table_rows(file, _TEXTS_OF_CASES))
+        rows = (
+            (file, *row) for file in split_files(path).files for row in mt.readers.table_rows(file, _TEXTS_OF_CASES)
+        )
         for index, (file, place, raw) in enumerate(rows):
-            yield mt.raw_row(_case_id(raw) or f"row-{index}", raw, file.name, place)
+            yield mt.readers.raw_row(_case_id(raw) or f"row-{index}", raw, file.name, place)
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> Summarised:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> Summarised:
         """Return one case cleaned; raises Rejected."""
         fields, id = raw.fields, _case_id(raw.fields)
         if id is None:
@@ -353,7 +355,7 @@ class MultiLexSum(SummaryReader):
             raise _refused("empty-summary", expected, texts, "summary", todo)
         return Summarised(id=id, kind="case", docs=documents, sections=sections)
 
-    def notes(self, sources: mt.SourcePaths, options: mt.Options) -> Sequence[str]:
+    def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return which split is read."""
         cases = sources["cases"]
         return split_files(cases).notes if _is_table(cases) else ()

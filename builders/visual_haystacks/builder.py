@@ -34,7 +34,7 @@ class HaystackOptions(mt.Options):
     """Whether a context has distractors, or the needles alone."""
 
 
-class VisualHaystack(mt.Builder[PhotographQuestion]):
+class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
     """Questions about one or several photographs among many."""
 
     row_type: ClassVar[type[mt.Row]] = PhotographQuestion
@@ -51,10 +51,10 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
     }
 
     @property
-    def spec(self) -> mt.TaskSpec:
+    def spec(self) -> mt.advanced.TaskSpec:
         at_depths, permuted = mt.Placements(mt.Depth, mt.DEPTHS), mt.Placements(mt.Permutation, (0, 1, 2))
-        return mt.TaskSpec(
-            mt.FilePattern("NIAH/{name}_test_{questions}_K{k}_dep{placements}.jsonl"),
+        return mt.advanced.TaskSpec(
+            mt.readers.FilePattern("NIAH/{name}_test_{questions}_K{k}_dep{placements}.jsonl"),
             "binary_acc",
             category="NIAH",
             placements=at_depths if self.options.needles == "single" else permuted,
@@ -76,7 +76,7 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
             found, todo = str(len(row.needles)), "set options.needles to several"
             raise mt.Rejected(mt.Fault("several-needles", "one needle", found, field="needles", todo=todo))
         paths = [sources.images[name].path for name in row.needles]
-        question = mt.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
+        question = mt.advanced.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
         has_distractors = self.options.context == "haystack"
         return mt.Draft(
             tuple(mt.Unit(name, mt.Image(path), None, "needle") for name, path in zip(row.needles, paths, strict=True)),
@@ -97,7 +97,7 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         units = [mt.Unit(path, mt.Image(path), (), "negative") for path in record["ctxs"]]
-        return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["question"]))
+        return mt.advanced.assemble((INSTRUCTION,), units, "\n", _ask(record["question"]))
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
         """Return the answer, and the number of photographs that it depends on."""
@@ -121,7 +121,7 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         return min(record.get("needles", ()), default="")
 
 
-def _distractors(row: PhotographQuestion, images: mt.Images, draws: mt.Draws) -> Iterator[mt.Unit]:
+def _distractors(row: PhotographQuestion, images: mt.advanced.Images, draws: mt.Draws) -> Iterator[mt.Unit]:
     """Yield photographs that are not needles and do not show the anchor object, each once; unreadable photographs are
     excluded.
     """

@@ -28,7 +28,7 @@ def read_objects(annotations: Path, images: Path) -> Objects:
 
     """
     file, place = annotations.name, _placing(annotations, images)
-    data = mt.load_json(annotations, "instance annotations of COCO", _slim)
+    data = mt.readers.load_json(annotations, "instance annotations of COCO", _slim)
     names = dict(_texts(data, "categories", "name", file))
     pictures = {id: place(name) for id, name in _texts(data, "images", "file_name", file)}
     shown: dict[str, set[str]] = {name: set() for name in pictures.values()}
@@ -64,7 +64,7 @@ def _placing(annotations: Path, images: Path) -> Callable[[str], str]:
     def place(file: str) -> str:
         if "/" in file:
             return file
-        found = (name for name in folders if is_known or mt.file_inside(images, f"{name}/{file}"))
+        found = (name for name in folders if is_known or mt.readers.file_inside(images, f"{name}/{file}"))
         folder = next(found, "")
         return f"{folder}/{file}" if folder else file
 
@@ -87,6 +87,6 @@ def _items(data: object, key: str, file: str) -> list[object]:
     return value
 
 
-def _refused(file: str, place: str, expected: str, found: object) -> mt.SourceError:
+def _refused(file: str, place: str, expected: str, found: object) -> mt.readers.SourceError:
     todo = "correct the annotations, or download them again"
-    return mt.SourceError(mt.Fault("invalid-annotations", expected, ascii(found)[:200], file, place, todo=todo))
+    return mt.readers.SourceError(mt.Fault("invalid-annotations", expected, ascii(found)[:200], file, place, todo=todo))

@@ -15,7 +15,7 @@ class PhotographQuestion(mt.Row):
     """One question about a few photographs among many."""
 
     question: str
-    """The question."""
+    """The question, without markers of images."""
     answer: Literal["Yes", "No"]
     """The answer."""
     needles: tuple[str, ...]
@@ -28,7 +28,7 @@ class PhotographQuestion(mt.Row):
     nothing is taken from the pool."""
 
 
-class _PhotographReader(mt.Reader[PhotographQuestion]):
+class _PhotographReader(mt.readers.Reader[PhotographQuestion]):
     """Reads the annotations, if there are any, and checks questions against them."""
 
     row_type: ClassVar[type[mt.Row]] = PhotographQuestion
@@ -40,10 +40,10 @@ class _PhotographReader(mt.Reader[PhotographQuestion]):
         self._objects: dict[tuple[Path | None, Path], Objects | None] = {}
 
     @abstractmethod
-    def _question(self, raw: mt.RawRow, objects: Objects | None) -> PhotographQuestion:
+    def _question(self, raw: mt.readers.RawRow, objects: Objects | None) -> PhotographQuestion:
         """Return one question cleaned; raises Rejected."""
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> PhotographQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> PhotographQuestion:
         """Return one question cleaned, with its anchor in the annotations' spelling, and without negatives that show
         the anchor; raises Rejected.
 
@@ -65,7 +65,7 @@ class _PhotographReader(mt.Reader[PhotographQuestion]):
         repairs = (*row.repairs, "negative-shows-anchor") if shown else row.repairs
         return row.model_copy(update={"anchor": anchor, "negatives": kept, "repairs": repairs})
 
-    def _annotated(self, sources: mt.SourcePaths, *, again: bool = False) -> Objects | None:
+    def _annotated(self, sources: mt.readers.SourcePaths, *, again: bool = False) -> Objects | None:
         """Return the objects of the annotations; they are read once, or again for the rows of a build."""
         path, images = sources.get("annotations"), sources["images"]
         if again or (path, images) not in self._objects:
@@ -92,7 +92,7 @@ class VisualHaystacks(_PhotographReader):
         ),
     }
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`; the index
         counts the questions of a file from 0. If there are several files, the path of the file stands before the index.
         """
@@ -100,11 +100,11 @@ class VisualHaystacks(_PhotographReader):
         files = _question_files(sources["questions"])
         asked: dict[object, str] = {}  # where each question of the files before is
         for name, file in files.items():
-            items = mt.load_json(file, "a JSON array of questions")
+            items = mt.readers.load_json(file, "a JSON array of questions")
             if not isinstance(items, list):
                 expected, todo = "a JSON array of questions", "give a file of questions of Visual Haystacks"
                 fault = mt.Fault("invalid-source", expected, type(items).__name__, file.name, todo=todo)
-                raise mt.SourceError(fault)
+                raise mt.readers.SourceError(fault)
             label = f"{name.removesuffix('.json').replace('/', '.')}-" if len(files) > 1 else ""
             here: dict[object, str] = {}
             for index, raw in enumerate(items):
@@ -120,10 +120,10 @@ class VisualHaystacks(_PhotographReader):
                     fields = mt.Fault("repeated-question", expected, found, todo=todo, is_expected=True)
                 elif key:
                     here.setdefault(key, f"{name}, {place}")
-                yield mt.raw_row(f"vh_{kind}-{label}{index}", fields, name, place)
+                yield mt.readers.raw_row(f"vh_{kind}-{label}{index}", fields, name, place)
             asked |= here
 
-    def _question(self, raw: mt.RawRow, objects: Objects | None) -> PhotographQuestion:
+    def _question(self, raw: mt.readers.RawRow, objects: Objects | None) -> PhotographQuestion:
         fields = raw.fields
         if "image" in fields and "pos_image" not in fields:
             expected, found = "pos_image and neg_image", "one list `image`"
@@ -145,10 +145,10 @@ class VisualHaystacks(_PhotographReader):
             anchor=asked_objects(question)[0],
         )
 
-    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         return picture_below(sources["images"], name)
 
-    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
+    def shows(self, sources: mt.readers.SourcePaths) -> Mapping[str, frozenset[str]]:
         objects = self._annotated(sources)
         return objects.shown if objects else {}
 
@@ -165,12 +165,12 @@ def _question_files(source: Path) -> dict[str, Path]:
     """
     if not source.is_dir():
         return {source.name: source}
-    found = [file for file in mt.visible_files(source) if file.suffix == ".json"]
+    found = [file for file in mt.readers.visible_files(source) if file.suffix == ".json"]
     files = [file for file in found if re.fullmatch(r"visual_haystack_\w+\.json", file.name)] or found
     if not files:
         todo = "give a file of questions of Visual Haystacks, or the folder that holds it"
         fault = mt.Fault("missing-questions", "files visual_haystack_*.json", "none", source.name, todo=todo)
-        raise mt.SourceError(fault)
+        raise mt.readers.SourceError(fault)
     named = {file.relative_to(source).as_posix(): file for file in files}
     # the files `oracle` have no number
     sizes = {name: int(size[1]) if (size := re.search(r"(\d{1,9})\.json", name)) else 0 for name in named}
@@ -213,12 +213,12 @@ class Photographs(_PhotographReader):
     }
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", "needles")
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each question, with its `id` or, without one, `vh-<line>`; then a fault for each picture of the folder
         in a format that is not read, so that the pool lacks none silently.
         """
         self._annotated(sources, again=True)
-        for number, _, raw in mt.json_lines(sources["questions"]):
+        for number, _, raw in mt.readers.json_lines(sources["questions"]):
             id, fields = f"vh-{number}", raw
             if not isinstance(raw, mt.Fault) and (given := raw.get("id")) is not None:
                 try:
@@ -226,13 +226,13 @@ class Photographs(_PhotographReader):
                     id = str(given) if is_number else _text(raw, "id")
                 except mt.Rejected as refused:
                     fields = refused.fault
-            yield mt.raw_row(id, fields, sources["questions"].name, f"line {number}")
+            yield mt.readers.raw_row(id, fields, sources["questions"].name, f"line {number}")
         for name in _pictures(sources["images"], _NOT_READ):
             expected, todo = f"a picture that ends in {', '.join(_ENDINGS)}", "convert it to JPEG or PNG"
             fault = mt.Fault("picture-not-read", expected, Path(name).suffix, name, todo=todo, is_expected=True)
-            yield mt.RowFault(f"images/{name}", fault)
+            yield mt.readers.RowFault(f"images/{name}", fault)
 
-    def _question(self, raw: mt.RawRow, objects: Objects | None) -> PhotographQuestion:
+    def _question(self, raw: mt.readers.RawRow, objects: Objects | None) -> PhotographQuestion:
         fields = raw.fields
         question = _cleaned(_text(fields, "question"), "question")
         answer = _yes_or_no(_text(fields, "answer"), "answer")
@@ -248,17 +248,17 @@ class Photographs(_PhotographReader):
             id=raw.id, question=question, answer=answer, needles=needles, negatives=negatives, anchor=anchor
         )
 
-    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
-        return mt.file_inside(sources["images"], name)
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
+        return mt.readers.file_inside(sources["images"], name)
 
-    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
+    def shows(self, sources: mt.readers.SourcePaths) -> Mapping[str, frozenset[str]]:
         """Return the annotated pictures with their objects. Without annotations, return all pictures except needles,
         with no objects.
         """
         if objects := self._annotated(sources):
             return objects.shown
         needles: set[str] = set()
-        for _, _, raw in mt.json_lines(sources["questions"]):
+        for _, _, raw in mt.readers.json_lines(sources["questions"]):
             try:
                 needles.update(() if isinstance(raw, mt.Fault) else _names(raw, "needles"))
             except mt.Rejected:  # the row is rejected when it is read
@@ -273,7 +273,7 @@ _NOT_READ = (".heic", ".heif", ".avif", ".tif", ".tiff", ".bmp", ".gif")
 
 def _pictures(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
     """Yield the pictures below a folder, except hidden ones, by their names relative to it."""
-    for path in mt.visible_files(folder) if folder.is_dir() else ():
+    for path in mt.readers.visible_files(folder) if folder.is_dir() else ():
         if path.suffix.lower() in endings:
             yield path.relative_to(folder).as_posix()
 

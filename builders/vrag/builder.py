@@ -30,7 +30,7 @@ class VRAGOptions(mt.Options):
     of the knowledge base is used, which is of another year than the corpus."""
 
 
-class VRAG(mt.Builder[EntityQuestion]):
+class VRAG(mt.advanced.Builder[EntityQuestion]):
     """Visual retrieval-augmented generation with hard negatives."""
 
     row_type: ClassVar[type[mt.Row]] = EntityQuestion
@@ -54,11 +54,11 @@ class VRAG(mt.Builder[EntityQuestion]):
     }
 
     @property
-    def spec(self) -> mt.TaskSpec:
+    def spec(self) -> mt.advanced.TaskSpec:
         """Return the declarations: several gold passages are permuted, a single one is put at depths."""
         permuted, at_depths = mt.Placements(mt.Permutation, (0, 1, 2)), mt.Placements(mt.Depth, mt.DEPTHS)
-        return mt.TaskSpec(
-            files=mt.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl"),
+        return mt.advanced.TaskSpec(
+            files=mt.readers.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl"),
             metric="sub_em",
             category="VRAG",
             placements=permuted if self.options.gold == "lead" else at_depths,
@@ -79,7 +79,7 @@ class VRAG(mt.Builder[EntityQuestion]):
         query = _query(row, gold, others)
         try:
             picture = sources.images[row.image]
-            corpus.check(mt.Facts(query.facts.answers, _names(row), within=row.answer_range))
+            corpus.check(mt.advanced.Facts(query.facts.answers, _names(row), within=row.answer_range))
             self._check_gold(row, gold, others)
         except mt.Rejected as refused:
             raise mt.Rejected(refused.fault, noted) from refused
@@ -89,7 +89,7 @@ class VRAG(mt.Builder[EntityQuestion]):
                 for passage in find(query):
                     yield _unit(passage, "negative", (draws.rank("place", passage.id),), is_random=is_random)
 
-        question = mt.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
+        question = mt.advanced.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
         return mt.Draft(
             required=tuple(_unit(passage, "gold", None) for passage in gold),
             take_order=mt.Chain((negatives,)),
@@ -100,7 +100,7 @@ class VRAG(mt.Builder[EntityQuestion]):
             noted=noted,
         )
 
-    def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.Query]:
+    def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.advanced.Query]:
         """Return a list of one search, whose text is the question with the entity's name. Passages that are gold or
         have an answer are excluded.
         """
@@ -108,8 +108,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         return [_query(row, gold, others)]
 
     def _passages(
-        self, row: EntityQuestion, corpus: mt.SearchedCorpus
-    ) -> tuple[Sequence[mt.Passage], Sequence[mt.Passage], tuple[str, ...]]:
+        self, row: EntityQuestion, corpus: mt.advanced.SearchedCorpus
+    ) -> tuple[Sequence[mt.advanced.Passage], Sequence[mt.advanced.Passage], tuple[str, ...]]:
         """Return (gold passages, passages that are neither gold nor usable as negatives, phrases that the lock counts,
         which say how the article was found). Both are empty if the corpus has no article of the entity.
         """
@@ -120,10 +120,12 @@ class VRAG(mt.Builder[EntityQuestion]):
         lead = corpus.lead(row.entity_id, row.entity)
         if lead.passages or not row.summary or self.options.lead_fallback == "none":
             return lead.passages, (), lead.noted
-        summary = mt.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0)
+        summary = mt.advanced.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0)
         return [summary], (), ("not joined but by its summary",)
 
-    def _check_gold(self, row: EntityQuestion, gold: Sequence[mt.Passage], others: Sequence[mt.Passage]) -> None:
+    def _check_gold(
+        self, row: EntityQuestion, gold: Sequence[mt.advanced.Passage], others: Sequence[mt.advanced.Passage]
+    ) -> None:
         is_lead = self.options.gold == "lead"
         if not gold and not others and is_lead:
             expected, field = "the entity's article in the corpus", f"{row.entity_id} {row.entity}".strip()
@@ -146,7 +148,7 @@ class VRAG(mt.Builder[EntityQuestion]):
             (unit.role, {"doc_id": unit.id, "title": unit.data["title"], "text": str(unit.body)})
             for unit in example.units
         ]
-        picture: mt.Picture = example.question.data["picture"]
+        picture: mt.advanced.Picture = example.question.data["picture"]
         return {
             "id": row.id,
             "question": row.question,
@@ -192,7 +194,9 @@ class VRAG(mt.Builder[EntityQuestion]):
         return str(record.get("entity_id") or gold[0].get("title", ""))
 
 
-def _unit(passage: mt.Passage, role: mt.Role, place: tuple[int, ...] | None, *, is_random: bool = False) -> mt.Unit:
+def _unit(
+    passage: mt.advanced.Passage, role: mt.advanced.Role, place: tuple[int, ...] | None, *, is_random: bool = False
+) -> mt.Unit:
     data = {"title": passage.title, "is_random": is_random}
     return mt.Unit(passage.id, passage.text, place, role, _HEAD.format(passage.title), data=data)
 
@@ -206,7 +210,9 @@ def _ask(image: str, question: str) -> tuple[mt.Part, ...]:
     return ("\n\nQuestion: ", mt.Image(image), f"{question}\nAnswer:")
 
 
-def _query(row: EntityQuestion, gold: Sequence[mt.Passage], others: Sequence[mt.Passage]) -> mt.Query:
+def _query(
+    row: EntityQuestion, gold: Sequence[mt.advanced.Passage], others: Sequence[mt.advanced.Passage]
+) -> mt.advanced.Query:
     """Return the search for hard negatives of a question.
 
     If the answer is a range of numbers, `Facts.within` keeps out passages with a number of the range in any spelling,
@@ -215,7 +221,9 @@ def _query(row: EntityQuestion, gold: Sequence[mt.Passage], others: Sequence[mt.
     answers = () if row.answer_range else row.answer
     names = (*_names(row), *(passage.title for passage in gold))
     excluded = frozenset(passage.id for passage in others)
-    return mt.Query(row.id, row.original_question, mt.Facts(answers, names, tuple(gold), excluded, row.answer_range))
+    return mt.advanced.Query(
+        row.id, row.original_question, mt.advanced.Facts(answers, names, tuple(gold), excluded, row.answer_range)
+    )
 
 
 def _names(row: EntityQuestion) -> tuple[str, ...]:
@@ -226,8 +234,8 @@ def _names(row: EntityQuestion) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*given, *(re.sub(r"\s*\(.*\)$|,.*$", "", name) or name for name in given)]))
 
 
-def _holds_answer(passage: mt.Passage, row: EntityQuestion) -> bool:
+def _holds_answer(passage: mt.advanced.Passage, row: EntityQuestion) -> bool:
     if row.answer_range:
         low, high = row.answer_range
-        return any(low <= number <= high for number in mt.numbers_in(passage.text))
+        return any(low <= number <= high for number in mt.advanced.numbers_in(passage.text))
     return any(mt.contains(passage.text, answer) for answer in row.answer)

@@ -41,20 +41,20 @@ class EntityQuestion(mt.Row):
     """The provenance: (document, first paragraph, last paragraph); empty if the lead section is gold."""
 
 
-class EntityReader(mt.Reader[EntityQuestion]):
+class EntityReader(mt.readers.Reader[EntityQuestion]):
     """Reads questions from JSON Lines, and their pictures from a folder."""
 
     row_type: ClassVar[type[mt.Row]] = EntityQuestion
     texts: ClassVar[tuple[str, ...]]
     """The fields of a line that must hold text."""
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each question."""
         path = sources["questions"]
-        for index, (line, _, raw) in enumerate(mt.json_lines(path)):
-            yield mt.raw_row(self.id_of(raw, index, line), raw, path.name, f"line {line}")
+        for index, (line, _, raw) in enumerate(mt.readers.json_lines(path)):
+            yield mt.readers.raw_row(self.id_of(raw, index, line), raw, path.name, f"line {line}")
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> EntityQuestion:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> EntityQuestion:
         """Return one question cleaned; raises Rejected."""
         for field in self.texts:
             if fault := not_text(raw.fields, field):
@@ -64,10 +64,10 @@ class EntityReader(mt.Reader[EntityQuestion]):
                 raise _refused("field-too-long", expected, str(length), field, "shorten the field, or take the row out")
         return self.question(raw.id, raw.fields, sources)
 
-    def image(self, sources: mt.SourcePaths, name: str) -> Path | None:
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         """Return the picture of a question; None for a name that leads out of the folder."""
         paths = () if "/" in name else self.picture_paths(name)
-        return next(filter(None, (mt.file_inside(sources["images"], path) for path in paths)), None)
+        return next(filter(None, (mt.readers.file_inside(sources["images"], path) for path in paths)), None)
 
     def picture_paths(self, name: str) -> Iterable[PurePosixPath]:
         """Return where a picture may be in the folder; the first that is there counts."""
@@ -78,7 +78,7 @@ class EntityReader(mt.Reader[EntityQuestion]):
         return f"{self.image_folder}-{index}"
 
     @abstractmethod
-    def question(self, id: str, raw: Mapping[str, Any], sources: mt.SourcePaths) -> EntityQuestion:
+    def question(self, id: str, raw: Mapping[str, Any], sources: mt.readers.SourcePaths) -> EntityQuestion:
         """Return a question whose `texts` are checked; raises Rejected."""
 
 
@@ -127,7 +127,7 @@ class InfoSeek(EntityReader):
         number = _number_in("" if isinstance(raw, mt.Fault) else str(raw.get("data_id", "")))
         return f"infoseek-line-{line}" if number is None else f"infoseek-{number}"
 
-    def question(self, id: str, raw: Mapping[str, Any], sources: mt.SourcePaths) -> EntityQuestion:
+    def question(self, id: str, raw: Mapping[str, Any], sources: mt.readers.SourcePaths) -> EntityQuestion:
         """Return one question cleaned, with its entity."""
         path, data_id = sources["entities"], raw["data_id"]
         if _number_in(data_id) is None:
@@ -167,7 +167,7 @@ def _number_in(data_id: str) -> int | None:
 def _entities(path: Path) -> _Entities:
     """Return the entities of a file; if a `data_id` occurs twice, the first line counts."""
     entities: dict[str, tuple[str, str, str]] = {}
-    for _, _, raw in mt.json_lines(path):
+    for _, _, raw in mt.readers.json_lines(path):
         if isinstance(raw, mt.Fault):
             continue
         data_id, name, summary = (raw.get(key) for key in ("data_id", "entity_text", "wikipedia_summary"))
@@ -189,7 +189,7 @@ def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, floa
             if not len(numbers) == len(given) == 3:
                 expected, found = "a number `wikidata` and a pair `range`", json.dumps(number, default=repr)[:200]
                 raise _refused("numerical-answer", expected, found, "answer_eval")
-            return tuple(mt.number_spellings(numbers[0])), (min(numbers[1:]), max(numbers[1:]))
+            return tuple(mt.advanced.number_spellings(numbers[0])), (min(numbers[1:]), max(numbers[1:]))
     answer = [answer] if isinstance(answer, str) else answer
     listed = [*answer, *values] if isinstance(answer, list) and answer else []
     if not listed or not all(isinstance(text, str) for text in listed):
@@ -225,7 +225,7 @@ class ViQuAE(EntityReader):
     image_folder: ClassVar[str] = "viquae"
     texts: ClassVar[tuple[str, ...]] = ("image", "input", "original_question")
 
-    def question(self, id: str, raw: Mapping[str, Any], sources: mt.SourcePaths) -> EntityQuestion:
+    def question(self, id: str, raw: Mapping[str, Any], sources: mt.readers.SourcePaths) -> EntityQuestion:
         """Return one question cleaned."""
         output = raw.get("output")
         if not isinstance(output, dict):

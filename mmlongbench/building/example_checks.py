@@ -258,7 +258,7 @@ def draft_fault(draft: object) -> str:
         return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mt.InOrder(units)"
     parts: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
         ("instruction", draft.instruction, (str, Image), "texts and images"),
-        ("questions", draft.questions, (Question,), "mt.Question"),
+        ("questions", draft.questions, (Question,), "mt.advanced.Question"),
         ("required", draft.required, (Unit,), "mt.Unit"),
     )
     for name, found, kinds, expected in parts:

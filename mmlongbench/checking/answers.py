@@ -140,9 +140,7 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         for page in evidence.shown if evidence else ():
             image, text = evidence.images.get(page), evidence.texts.get(page, "")
             if image not in example.prompt.images and not (text and text in example.prompt.text):
-                said = (
-                    said or f"the prompt does not show page {page} of {evidence.document!r}, said to be shown"
-                )
+                said = said or f"the prompt does not show page {page} of {evidence.document!r}, said to be shown"
         if said:
             yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
         given = " ".join(needle for needle in needles or () if isinstance(needle, str))

@@ -174,8 +174,8 @@ def rows_digest(bound: Bound, sources: SourcePaths) -> str:
 
 
 def prompts(release: Path, tasks: TaskFiles) -> Iterator[tuple[str, int, str]]:
-    """Rebuild the prompt of every record of a release, and yield the id of its row, its length in tokens and the
-    prompt.
+    """Rebuild the prompt of every record of a release, and its variants, and yield the id of its row, its length in
+    tokens and the prompt.
 
     Raises:
         PluginCallError: a prompt cannot be rebuilt.
@@ -185,14 +185,15 @@ def prompts(release: Path, tasks: TaskFiles) -> Iterator[tuple[str, int, str]]:
         if (dataset := file.dataset) is None:
             continue
         for _, record in file.form.unbundle(file.path):
-            id = str(record.get("id", ""))
-            try:
-                with calling("builder", dataset.spec.builder, "prompt()"):
-                    parts = dataset.builder.prompt(record).parts
-            except PluginCallError as error:
-                error.row = id
-                raise
-            yield id, file.length, "".join(part if isinstance(part, str) else f"[{part.path}]" for part in parts)
+            id, builder = str(record.get("id", "")), dataset.builder
+            for form in ("", *builder.variants):
+                try:
+                    with calling("builder", dataset.spec.builder, f"render_variant({form!r})" if form else "prompt()"):
+                        parts = (builder.render_variant(record, form) if form else builder.prompt(record)).parts
+                except PluginCallError as error:
+                    error.row = id
+                    raise
+                yield id, file.length, "".join(part if isinstance(part, str) else f"[{part.path}]" for part in parts)
 
 
 def digest_of(prompt: str) -> str:

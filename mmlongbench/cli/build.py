@@ -247,9 +247,9 @@ def _warn_of_unfilled(built: Built, tasks: Iterable[Path]) -> None:
     """Print on standard error which contexts are far from full, because the units run out."""
     cells = [(name, *cell) for name, data in built.lock.readable.items() for cell in data.cells.items()]
     dry = [(name, length, cell.missing_units) for name, length, cell in cells if cell.ran_dry]
-    if not dry or not isinstance(built.out, Path):
+    if not dry or "://" in str(built.out):
         return
-    release = open_release(built.out, TaskFiles(tuple(tasks)))
+    release = open_release(Path(built.out), TaskFiles(tuple(tasks)))
     for name, length, missing in dry:
         file = release.file(name, parse_length(length))
         records = (record for _, record in islice(file.form.unbundle(file.path), _READ))

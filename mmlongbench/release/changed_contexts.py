@@ -67,7 +67,7 @@ def _outline(example: Example, context: str) -> Outline:
     if example.prompt.outline is None:
         raise ReleaseError(
             f"context {context!r}: the builder of {example.dataset} does not say which parts of a prompt are units; "
-            "it can say so with `mt.assemble` or `mt.Prompt.of_units`"
+            "it can say so with `mt.advanced.assemble` or `mt.Prompt.of_units`"
         )
     return example.prompt.outline
 

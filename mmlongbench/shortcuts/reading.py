@@ -189,7 +189,8 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle]) -> Iterator[ShownUnit]:
-    shown = example.prompt.outline.units if example.prompt.outline else ()
+    outline = example.prompt.outline
+    shown = outline.units if outline else ()
     pages: list[Needle] = []  # the pages that hold the answer, as images or texts
     if evidence := example.evidence:
         for page in evidence.pages:
@@ -200,10 +201,13 @@ def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle]) -
     for parts, item in zip_longest(shown, items if len(items) == len(shown) else ()):
         planted = item["role"] in NEEDLES or bool(item.get("inside")) if item else _shows(parts, needles)
         is_page = not planted and _shows(parts, pages)
+        texts = tuple(part for part in parts if isinstance(part, str) and part.strip())
+        if outline and outline.turns:  # a reply alone says nothing, and many are alike
+            texts = ("\n".join(texts),) if texts else ()
         yield ShownUnit(
             id=item["unit"] if item else "",
             role=item["role"] if item else "",
-            texts=tuple(part for part in parts if isinstance(part, str) and part.strip()),
+            texts=texts,
             images=tuple(part.path for part in parts if isinstance(part, Image)),
             is_gold=planted or is_page,
             is_evidence=is_page,

@@ -26,23 +26,6 @@ from mmlongbench.task.metric import (
     Settings,
 )
 
-__all__ = [
-    "ANSWER_FORMATS",
-    "NOT_ANSWERABLE",
-    "AnswerFormat",
-    "Details",
-    "Judge",
-    "Metric",
-    "MetricWithTotals",
-    "Profile",
-    "Provenance",
-    "ReleaseError",
-    "RuleMetric",
-    "ScoringError",
-    "ScoringInput",
-    "Settings",
-    "format_of",
-    "is_not_answerable",
-    "literal_list",
-    "number_format",
-]
+__all__ = ["ANSWER_FORMATS", "AnswerFormat", "Details", "Judge", "format_of", "is_not_answerable", "literal_list"]
+__all__ += ["NOT_ANSWERABLE", "Metric", "MetricWithTotals", "Profile", "Provenance", "ReleaseError", "number_format"]
+__all__ += ["RuleMetric", "ScoringError", "ScoringInput", "Settings"]

@@ -17,41 +17,9 @@ from mmlongbench.task.rows import RawRow, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import ImageClass, ImageClasses
 from mmlongbench.task.task import SourceForm
 
-__all__ = [
-    "PICTURE_ENDINGS",
-    "Columns",
-    "FileFormat",
-    "FilePattern",
-    "ImageClass",
-    "ImageClasses",
-    "JsonLines",
-    "PageImages",
-    "Pages",
-    "PictureBytes",
-    "PictureFile",
-    "RawRow",
-    "Reader",
-    "RowFault",
-    "SampleFiles",
-    "SampleFunction",
-    "SourceError",
-    "SourceForm",
-    "SourcePaths",
-    "columns_of",
-    "file_inside",
-    "id_in",
-    "is_like_any",
-    "json_line_at",
-    "json_lines",
-    "json_object",
-    "load_json",
-    "nearest",
-    "parquet_file",
-    "pdfs_by_name",
-    "raw_row",
-    "read_whole",
-    "table_rows",
-    "text_lines",
-    "two_of_one_name",
-    "visible_files",
-]
+__all__ = ["Columns", "FileFormat", "FilePattern", "ImageClass", "columns_of", "file_inside", "id_in"]
+__all__ += ["ImageClasses", "JsonLines", "is_like_any", "json_line_at", "json_lines", "json_object", "load_json"]
+__all__ += ["PICTURE_ENDINGS", "PageImages", "Pages", "PictureBytes", "nearest", "parquet_file", "pdfs_by_name"]
+__all__ += ["PictureFile", "RawRow", "Reader", "RowFault", "SampleFiles", "SampleFunction", "raw_row", "read_whole"]
+__all__ += ["SourceError", "SourceForm", "SourcePaths", "table_rows", "text_lines", "two_of_one_name"]
+__all__ += ["visible_files"]

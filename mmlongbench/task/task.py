@@ -161,6 +161,11 @@ class Task(Builder[RowT]):
             questions=questions,
         )
 
+    def shared(self, id: str, draft: Draft, rows: Sequence[RowT]) -> Draft:
+        """Return a draft as the context `id`, about which several rows are asked (`SharedContextBuilder`)."""
+        questions = tuple(question for row in rows for question in self.completed(draft, row).questions)
+        return replace(self.completed(draft, rows[0]), id=id, questions=questions)
+
     def record(self, example: PackedExample) -> Record:
         """Return the public record: the id, the question, the answer, the fields of the row and of the draft, and
         `units`: what the prompt shows, in its order.
@@ -195,13 +200,18 @@ class Task(Builder[RowT]):
         return before, after
 
     def needles(self, record: Record) -> Sequence[Needle] | None:
-        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements."""
+        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements. A
+        unit of turns stands for itself by the longest text of its turns, since replies are often alike.
+        """
         if not self.placements:
             return None
-        gold = [_read_unit(unit) for unit in record["units"] if unit["role"] in ("gold", "needle")]
-        alone = [Prompt.of_units([], [shown], "", []).parts for shown in gold]
-        sentences = (text for unit in record["units"] for text in unit.get("sentences", ()))
-        return [*(unit if len(unit) > 1 else unit[0] for unit in alone), *sentences]
+        alone: list[Needle] = []
+        for unit in record["units"]:
+            if unit["role"] in ("gold", "needle"):
+                parts = _read(part for turn in unit.get("turns", [unit]) for part in turn["shown"])
+                texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
+                alone.append(max(texts, key=len) if texts else tuple(parts) if len(parts) > 1 else parts[0])
+        return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
 
     def labels(self, record: Record) -> Sequence[str]:
         """Return the labels of the units, as far as the record has them."""

@@ -56,8 +56,8 @@ ORDER = (
     ),
 )
 """The parts of the engine, packages and modules, each above all that it may import."""
-AUTHORS = "mmlongbench.task"
-"""The public module of builders and readers: the `__init__` of a package, which re-exports."""
+AUTHORS = {"mmlongbench.task", *(f"mmlongbench.task.{door}" for door in ("readers", "metrics", "advanced"))}
+"""The public modules of tasks, readers, metrics and the paper's families, which re-export."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
 CEILINGS = {"lines": 78_700, "files": 399, "classes": 803}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
@@ -196,13 +196,13 @@ def test_one_package_knows_the_library_that_talks_to_models() -> None:
 
 def test_builders_import_only_the_door_of_task_authors() -> None:
     modules = {module for _, module in imported("builders")}
-    assert {module for module in modules if module.startswith("mmlongbench")} == {AUTHORS}
+    assert {module for module in modules if module.startswith("mmlongbench")} <= AUTHORS
     assert "tokenization" not in modules
 
 
 def test_the_engine_imports_modules_and_not_the_door_of_task_authors() -> None:
     """The modules that `task/__init__.py` re-exports can then import a module of `task` without a cycle."""
-    assert not {file for file, module in imported("mmlongbench") if module == AUTHORS}
+    assert not {file for file, module in imported("mmlongbench") if module in AUTHORS}
 
 
 def test_no_module_of_the_engine_needs_itself() -> None:

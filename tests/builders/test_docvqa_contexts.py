@@ -41,7 +41,7 @@ def document(
 def opened(texts: Mapping[str, tuple[str, ...]], **more: Any) -> mt.Sources:
     """Documents with texts, which are their keys too."""
     documents = {name: document(name, len(pages), pages) for name, pages in texts.items()}
-    return mt.Sources(documents=mt.Documents(documents, texts=lambda name: texts[name]), **more)
+    return mt.Sources(documents=mt.advanced.Documents(documents, texts=lambda name: texts[name]), **more)
 
 
 def asked(pages: tuple[int, ...] = (4,), doc: str = "alpha", **more: Any) -> DocumentQuestion:
@@ -92,7 +92,7 @@ def around(
     fields = {name: more.pop(name) for name in ("window", "question") if name in more}
     row = asked(pages, "orchard", **{"question": CRATES, **fields})
     documents = {"orchard": document("orchard", len(texts))}
-    sources = mt.Sources(documents=mt.Documents(documents, texts=lambda _: texts))
+    sources = mt.Sources(documents=mt.advanced.Documents(documents, texts=lambda _: texts))
     example, record = packed(row, sources, length, mt.Draws(("tests of anchors", id)), **more)
     return shown(example), record
 
@@ -295,7 +295,7 @@ DAMAGED = {1: "padding truncated image"}
 
 @pytest.mark.parametrize("more", [{}, {"context": "oracle"}, {"pages_as": "text"}, {"pages_as": "joined", "joined": 5}])
 def test_a_question_about_a_damaged_page_is_rejected_by_document_page_and_cause(more: dict[str, Any]) -> None:
-    documents = mt.Documents({"alpha": document("alpha", 9, damaged=DAMAGED)}, texts=lambda _: ("text",) * 9)
+    documents = mt.advanced.Documents({"alpha": document("alpha", 9, damaged=DAMAGED)}, texts=lambda _: ("text",) * 9)
     with pytest.raises(mt.Rejected) as refused:
         packed(asked((1, 4)), mt.Sources(documents=documents), **more)
     fault = refused.value.fault
@@ -311,17 +311,17 @@ def test_damaged_and_blank_pages_are_no_padding_but_stay_in_their_own_document(r
     for name in TEXTS:
         keys = (f"{name} 0", "" if "colour" in reason else f"{name} 1", f"{name} 2", f"{name} 3", f"{name} 4")
         documents[name] = document(name, 5, keys, damaged=DAMAGED if "damaged" in reason else {})
-    example, _ = packed(asked(), mt.Sources(documents=mt.Documents(documents)))
+    example, _ = packed(asked(), mt.Sources(documents=mt.advanced.Documents(documents)))
     assert shown(example, "alpha") == [0, 1, 2, 3, 4]
     assert [unit.data["index"] for unit in example.units if unit.group == "beta"] == [0, 2, 3, 4]
     assert example.left_out == {reason: 3}
-    images = {name: joined(each, mt.JoinPages(1)) for name, each in documents.items()}
+    images = {name: joined(each, mt.advanced.JoinPages(1)) for name, each in documents.items()}
     shows = {images["beta"].unfit(page) for page in images["beta"].pages}
     assert (reason in shows) == ("damaged" in reason)  # an image that shows other pages, too, is not blank
 
 
 def test_an_answer_page_of_one_colour_is_noted_by_document_and_page() -> None:
-    sources = mt.Sources(documents=mt.Documents({"alpha": document("alpha", 3, ("a", "", "c"))}))
+    sources = mt.Sources(documents=mt.advanced.Documents({"alpha": document("alpha", 3, ("a", "", "c"))}))
     draft = DocVQA("mmlongdoc", DocVQAOptions()).draft(asked((0, 1)), sources, DRAWS)
     assert draft.noted[1:] == ("answer page of one colour (alpha, page 2)",)
 
@@ -391,9 +391,9 @@ FOLDER = "d/alpha/alpha_page"
 PARTS = {0: ("Ports.",), 1: ("", ""), 2: ("Before <image>.", "", "After."), 3: ("",)}
 """The texts around the crops of the pages of `alpha`: text alone, a scan, two crops, nothing."""
 CROPS = (
-    mt.Crop(1, "page", (0, 0, 595, 842), f"{FOLDER}1.jpg", 560, 560),
-    mt.Crop(2, "table", (50, 60, 500, 400), f"{FOLDER}2_50-60-500-400.jpg", 280, 280),
-    mt.Crop(2, "figure", (50, 410, 500, 700), f"{FOLDER}2_50-410-500-700.jpg", 280, 280),
+    mt.advanced.Crop(1, "page", (0, 0, 595, 842), f"{FOLDER}1.jpg", 560, 560),
+    mt.advanced.Crop(2, "table", (50, 60, 500, 400), f"{FOLDER}2_50-60-500-400.jpg", 280, 280),
+    mt.advanced.Crop(2, "figure", (50, 410, 500, 700), f"{FOLDER}2_50-410-500-700.jpg", 280, 280),
 )
 INTERLEAVED: dict[str, Any] = {"pages_as": "interleaved"}
 
@@ -401,7 +401,7 @@ INTERLEAVED: dict[str, Any] = {"pages_as": "interleaved"}
 def interleaved() -> mt.Sources:
     documents = {"alpha": document("alpha", 4, crops=CROPS)}
     texts = tuple(" ".join(PARTS[n]) for n in range(4))
-    found = mt.Documents(documents, texts=lambda _: texts, parts=lambda _: tuple(PARTS[n] for n in range(4)))
+    found = mt.advanced.Documents(documents, texts=lambda _: texts, parts=lambda _: tuple(PARTS[n] for n in range(4)))
     return mt.Sources(documents=found)
 
 
@@ -431,8 +431,8 @@ def test_a_page_is_its_text_with_its_crops_in_between_and_one_unit() -> None:
 
 def joined_sources(images: int, *documents: mt.Document, **more: Any) -> mt.Sources:
     single = documents or (document("alpha", 12), document("beta", 12))
-    found = {each.id: joined(each, mt.JoinPages(images)) for each in single}
-    return mt.Sources(documents=mt.Documents(found, texts=lambda id: ("text",) * len(found[id].pages)), **more)
+    found = {each.id: joined(each, mt.advanced.JoinPages(images)) for each in single}
+    return mt.Sources(documents=mt.advanced.Documents(found, texts=lambda id: ("text",) * len(found[id].pages)), **more)
 
 
 def joining(images: int) -> dict[str, Any]:
@@ -484,25 +484,32 @@ def repeating(**more: Any) -> mt.Sources:
 def test_an_image_with_one_page_that_repeats_an_answer_page_is_not_shown_beside_it() -> None:
     example, _ = packed(asked((4, 5)), repeating(), 128 * K, **joining(5))
     assert {unit.data["document"] for unit in example.units} == {"alpha", "gamma"}
-    ranking = mt.PageRanking((("beta", 0), ("beta", 1), ("gamma", 0), ("alpha", 1)), (4,))
+    ranking = mt.advanced.PageRanking((("beta", 0), ("beta", 1), ("gamma", 0), ("alpha", 1)), (4,))
     options: dict[str, Any] = {"context": "retrieved", "scope": "dataset", "gold_pages": "put_in", **joining(5)}
     example, _ = packed(asked(), repeating(page_rankings=lambda _: ranking), 128 * K, **options)
     found = {(unit.data["document"], unit.data["index"]) for unit in example.units}
     assert found == {("beta", 1), ("gamma", 0), ("alpha", 1)}
     blank = mt.Document("a", "a", "sha", tuple(mt.Page(n, f"d/a/a_page{n}.jpg", 9, 9) for n in range(2)), ("", ""))
-    assert joined(blank, mt.JoinPages(1)).keys == ("",)
+    assert joined(blank, mt.advanced.JoinPages(1)).keys == ("",)
 
 
 # --- retrieved pages --------------------------------------------------------------------------------------------------
 
 BY_RANK: dict[str, Any] = {"scope": "dataset", "page_order": "rank", "gold_pages": "as_found"}
-RANKED: tuple[mt.PageId, ...] = (("alpha", 7), ("beta", 1), ("alpha", 2), ("alpha", 4), ("beta", 0), ("alpha", 0))
+RANKED: tuple[mt.advanced.PageId, ...] = (
+    ("alpha", 7),
+    ("beta", 1),
+    ("alpha", 2),
+    ("alpha", 4),
+    ("beta", 0),
+    ("alpha", 0),
+)
 """Pages of `alpha`, which the question is about, and of `beta`; the answer page is page 4 of `alpha`."""
 
 
 def retrieved(
     pages: tuple[int, ...] = (4,),
-    ranked: tuple[mt.PageId, ...] = RANKED,
+    ranked: tuple[mt.advanced.PageId, ...] = RANKED,
     length: int = 16 * K,
     keys: Mapping[tuple[str, int], str] | None = None,
     **options: Any,
@@ -512,8 +519,8 @@ def retrieved(
         keyed = tuple((keys or {}).get((name, n), f"{name} {n}") for n in range(count))
         documents[name] = document(name, count, keyed)
     ranks = {page: rank for rank, page in enumerate(ranked, 1)}
-    ranking = mt.PageRanking(ranked, tuple(ranks.get(("alpha", page), 0) for page in pages))
-    found = mt.Documents(documents, texts=lambda id: ("text",) * len(documents[id].pages))
+    ranking = mt.advanced.PageRanking(ranked, tuple(ranks.get(("alpha", page), 0) for page in pages))
+    found = mt.advanced.Documents(documents, texts=lambda id: ("text",) * len(documents[id].pages))
     sources = mt.Sources(documents=found, page_rankings=lambda _: ranking)
     example, record = packed(asked(pages), sources, length, **{"context": "retrieved", **options})
     assert record["page_ranks"] == [ranks.get((unit.group or "", unit.data["index"]), 0) for unit in example.units]
@@ -602,7 +609,7 @@ def test_evidence_shown_is_a_facet_of_retrieved_contexts_alone() -> None:
 def test_a_question_for_which_too_little_is_ranked_is_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises(mt.Rejected, match=said):
         retrieved(**more)
-    with pytest.raises(mt.DraftError, match=r"no ranked pages.*TaskSpec\.page_rankings"):
+    with pytest.raises(mt.advanced.DraftError, match=r"no ranked pages.*TaskSpec\.page_rankings"):
         opened(TEXTS, page_rankings=lambda _: None).page_ranking("q")
 
 
@@ -681,5 +688,5 @@ def test_the_folder_of_a_page_is_that_of_its_path(path: str) -> None:
 def test_a_task_that_does_not_say_has_no_evidence() -> None:
     record = {"id": 7, "question": ["no text"], "answer": "red"}
     builder = DocVQA("roses", DocVQAOptions())
-    assert mt.Builder.evidence(builder, record) is None
+    assert mt.advanced.Builder.evidence(builder, record) is None
     assert (builder.question_of(record), builder.answer_format(record), builder.source_id(record)) == ("", None, "")

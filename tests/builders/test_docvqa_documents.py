@@ -41,8 +41,8 @@ def draw(folder: Path, *names: str) -> Path:
     return folder
 
 
-def pages(found: object) -> mt.PageImages:
-    assert isinstance(found, mt.PageImages), found
+def pages(found: object) -> mt.readers.PageImages:
+    assert isinstance(found, mt.readers.PageImages), found
     return found
 
 
@@ -60,7 +60,7 @@ def own(folder: Path) -> dict[str, list[str] | mt.Fault]:
     found = OwnDocuments().documents({"documents": folder})
     return {
         id: [file.relative_to(folder).as_posix() for file in each.files]
-        if isinstance(each, mt.PageImages)
+        if isinstance(each, mt.readers.PageImages)
         else fault(each)
         for id, each in found.items()
         if not isinstance(each, Path)
@@ -128,7 +128,7 @@ def test_a_folder_without_documents_is_told_what_it_holds(tmp_path: Path) -> Non
     (tmp_path / "docs/notes.txt").touch()
     (tmp_path / "none").mkdir()
     for name, held in (("docs", "0 PDFs, 2 JPGs, 1 PNG, 1 TXT here"), ("none", "0 PDFs, an empty folder")):
-        with pytest.raises(mt.SourceError, match=rf"^{name}: no-documents: .*found {held};"):
+        with pytest.raises(mt.readers.SourceError, match=rf"^{name}: no-documents: .*found {held};"):
             OwnDocuments().documents({"documents": tmp_path / name})
 
 
@@ -378,7 +378,7 @@ def in_files(rows: Sequence[dict[str, Any]], folder: Path, split: str = "test", 
     return folder / "data"
 
 
-def extracted(source: Path, folder: Path) -> dict[str, mt.Pages | mt.Fault]:
+def extracted(source: Path, folder: Path) -> dict[str, mt.readers.Pages | mt.Fault]:
     """The decks of Parquet files, as a build finds them."""
     reader = SlideVQA()
     folder.mkdir()
@@ -506,7 +506,7 @@ def test_pages_may_be_plain_bytes_and_their_numbers_may_have_leading_zeros(rows:
             for deck, each in usual.items()
         }
     first = next(iter(SlideVQA().raw_rows({"questions": padded})))
-    assert isinstance(first, mt.RawRow)
+    assert isinstance(first, mt.readers.RawRow)
     assert not [name for name in first.fields if name.startswith("page_")]
 
 
@@ -567,7 +567,7 @@ def test_evidence_pages_are_a_list_an_array_or_a_text(
     row = {"deck_name": "tea", "question": "Who?", "answer": "x", "evidence_pages": value, "page_1": None}
     source = write_slides([row], tmp_path / "x.parquet", {"evidence_pages": kind})
     (found,) = read_rows(SlideVQA(), {"questions": source})
-    assert (found.fault.reason if isinstance(found, mt.RowFault) else found.pages) == expected  # type: ignore[attr-defined]
+    assert (found.fault.reason if isinstance(found, mt.readers.RowFault) else found.pages) == expected  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("kind", "value"), [(pa.string(), None), (pa.float64(), float("nan"))])
@@ -575,7 +575,7 @@ def test_a_question_without_an_answer_is_rejected_by_name(kind: pa.DataType, val
     row = {"deck_name": "tea", "question": "Who?", "answer": value, "evidence_pages": [1], "page_1": None}
     source = write_slides([row], tmp_path / "x.parquet", {"answer": kind})
     (found,) = read_rows(SlideVQA(), {"questions": source})
-    assert isinstance(found, mt.RowFault)
+    assert isinstance(found, mt.readers.RowFault)
     assert (found.id, found.fault.reason, found.fault.file, found.fault.place) == (
         "slideVQA_0",
         "empty-answer",
@@ -674,7 +674,7 @@ def test_only_a_few_pages_are_in_memory_at_a_time(tmp_path: Path) -> None:
 def test_a_list_of_decks_that_is_damaged_leaves_decks_out(tmp_path: Path) -> None:
     lines = [{"doc": "a", "pages": ["x-1-1024.jpg", None]}, {"doc": 3}, "x"]
     found = SlideVQA().documents({"pages": write_lines(tmp_path / "documents.jsonl", lines).parent})
-    assert found == {"a": mt.PageImages((tmp_path / "x-1-1024.jpg",), ("x-1-1024.jpg",), missing=(1,))}
+    assert found == {"a": mt.readers.PageImages((tmp_path / "x-1-1024.jpg",), ("x-1-1024.jpg",), missing=(1,))}
 
 
 # --- parsed documents of M-LongDoc ------------------------------------------------------------------------------------
@@ -682,7 +682,7 @@ def test_a_list_of_decks_that_is_damaged_leaves_decks_out(tmp_path: Path) -> Non
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAHPQ5QAAAAABJRU5ErkJggg==")
 
 
-def parsed(folder: Path) -> dict[str, mt.Pages | mt.Fault]:
+def parsed(folder: Path) -> dict[str, mt.readers.Pages | mt.Fault]:
     """The documents of a folder, as a build finds them."""
     (folder / "out").mkdir()
     MLongDoc().extract({"documents": folder / "in"}, folder / "out")

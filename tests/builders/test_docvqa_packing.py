@@ -43,7 +43,9 @@ def opened(*documents: mt.Document) -> mt.Sources:
     """Documents whose pages hold no text."""
     texts = {document.name: ("",) * len(document.pages) for document in documents}
     return mt.Sources(
-        documents=mt.Documents({document.id: document for document in documents}, texts=lambda name: texts[name])
+        documents=mt.advanced.Documents(
+            {document.id: document for document in documents}, texts=lambda name: texts[name]
+        )
     )
 
 

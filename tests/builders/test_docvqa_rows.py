@@ -226,7 +226,7 @@ OPEN: dict[str, Any] = {
     "retrieved_pages": [],
     "judgements": [],
 }
-READERS: dict[str, tuple[mt.Reader[Any], dict[str, Any]]] = {
+READERS: dict[str, tuple[mt.readers.Reader[Any], dict[str, Any]]] = {
     "mmlongbench_doc": (MMLongBenchDoc(), DOC),
     "longdocurl": (LongDocURL(), LONG),
     "slidevqa": (SlideVQA(), SLIDE),
@@ -238,7 +238,7 @@ READERS: dict[str, tuple[mt.Reader[Any], dict[str, Any]]] = {
 def question(reader: str, **changed: Any) -> DocumentQuestion:
     """What a reader makes of its row above, with some fields changed."""
     by, raw = READERS[reader]
-    found = by.row(mt.RawRow("id", {**raw, **changed}, "file", "line 1"), {})
+    found = by.row(mt.readers.RawRow("id", {**raw, **changed}, "file", "line 1"), {})
     assert isinstance(found, DocumentQuestion), found
     return found
 
@@ -497,7 +497,7 @@ def test_a_file_that_holds_no_rows_is_refused_by_its_cause(
         (tmp_path / name).mkdir()
     else:
         in_file(tmp_path / name, data)
-    with pytest.raises(mt.SourceError) as caught:
+    with pytest.raises(mt.readers.SourceError) as caught:
         read("mmlongbench_doc", tmp_path / name)
     assert (caught.value.fault.reason, caught.value.fault.file) == (reason, name)
     assert all(fact in str(caught.value) for fact in facts)
@@ -507,7 +507,12 @@ def test_a_file_that_holds_no_rows_is_refused_by_its_cause(
 def test_a_byte_order_mark_an_empty_array_and_parquet_are_read(tmp_path: Path) -> None:
     rows = [DOC, {**DOC, "evidence_pages": "[0]"}, {**DOC, "answer": None}, {**DOC, "answer": "é <image>"}]
     plain = read("mmlongbench_doc", in_file(tmp_path / "samples.json", rows))
-    assert [type(row) for row in plain] == [DocumentQuestion, mt.RowFault, mt.RowFault, DocumentQuestion]
+    assert [type(row) for row in plain] == [
+        DocumentQuestion,
+        mt.readers.RowFault,
+        mt.readers.RowFault,
+        DocumentQuestion,
+    ]
     (tmp_path / "marked.json").write_text(json.dumps(rows), encoding="utf-8-sig")
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
     for name in ("marked.json", "train.parquet"):
@@ -518,7 +523,7 @@ def test_a_byte_order_mark_an_empty_array_and_parquet_are_read(tmp_path: Path) -
             [
                 (each.id, each.fault.reason, each.fault.field, each.fault.place)
                 for each in rows
-                if isinstance(each, mt.RowFault)
+                if isinstance(each, mt.readers.RowFault)
             ]
             for rows in (found, plain)
         ]
@@ -538,13 +543,13 @@ def test_documents_are_known_by_their_names_without_the_ending_unless_two_differ
     assert (twice.reason, twice.found) == ("two-documents-of-one-name", "x.PDF, x.pdf")
     (tmp_path / "x.pdf").write_bytes(b"another")  # a copy
     assert isinstance(MMLongBenchDoc().documents({"documents": tmp_path})["x"], Path)
-    with pytest.raises(mt.SourceError, match=r"notes\.txt: unreadable-source: .* found a file"):
+    with pytest.raises(mt.readers.SourceError, match=r"notes\.txt: unreadable-source: .* found a file"):
         MMLongBenchDoc().documents({"documents": tmp_path / "notes.txt"})
 
 
 @pytest.mark.parametrize("doc_id", ["../../etc/passwd.pdf", "/etc/passwd.pdf", "sub/passwd.pdf", "..", ".pdf", ""])
 def test_a_path_for_a_document_is_a_missing_document(doc_id: str) -> None:
-    documents = mt.Documents({"passwd": mt.Document("passwd", "passwd", "11", ())})
+    documents = mt.advanced.Documents({"passwd": mt.Document("passwd", "passwd", "11", ())})
     with pytest.raises(mt.Rejected, match="missing-document"):
         documents[question("mmlongbench_doc", doc_id=doc_id).doc]
 
@@ -556,7 +561,7 @@ def test_the_real_rows_are_read_and_accounted_for(capsys: pytest.CaptureFixture[
     assert [row.id for row in found] == [f"mmlongdoc_{number}" for number in range(213)]
     formats = Counter(row.answer_format for row in rows.values())
     assert formats == {"Float": 52, "String": 50, "Integer": 46, "None": 37, "List": 26}
-    refused = {row.id: row.fault.reason for row in found if isinstance(row, mt.RowFault)}
+    refused = {row.id: row.fault.reason for row in found if isinstance(row, mt.readers.RowFault)}
     assert refused == {"mmlongdoc_109": "no-answer-pages", "mmlongdoc_116": "no-answer-pages"}
     repairs = Counter(repair for row in rows.values() for repair in row.repairs)
     assert repairs == {"pages-of-unanswerable-dropped": 3, "integer-to-string": 2}
@@ -651,7 +656,7 @@ def test_the_list_names_every_form_and_column_of_the_table() -> None:
     ids=["other names", "twice", "utf-16 without a mark", "latin-1", "two missing", "one missing", "empty"],
 )
 def test_a_table_of_another_form_is_told_by_its_cause(data: bytes, facts: list[str], tmp_path: Path) -> None:
-    with pytest.raises(mt.SourceError, match=r"^q\.csv") as refused:
+    with pytest.raises(mt.readers.SourceError, match=r"^q\.csv") as refused:
         read("own_documents", in_file(tmp_path / "q.csv", data))
     assert all(fact in str(refused.value) for fact in facts)
 
@@ -726,12 +731,12 @@ def test_a_file_that_is_no_spreadsheet_or_needs_the_extra_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for data in (b"", b"PK", b"not a zip", b"\0" * 1000):
-        with pytest.raises(mt.SourceError, match=r"^q\.xlsx: unreadable-source: expected an Excel file"):
+        with pytest.raises(mt.readers.SourceError, match=r"^q\.xlsx: unreadable-source: expected an Excel file"):
             read("own_documents", in_file(tmp_path / "q.xlsx", data))
-    with pytest.raises(mt.SourceError, match=r"q\.xls: .*\.xlsx.*CSV UTF-8"):
+    with pytest.raises(mt.readers.SourceError, match=r"q\.xls: .*\.xlsx.*CSV UTF-8"):
         read("own_documents", in_file(tmp_path / "q.xls", b"\xd0\xcf\x11\xe0"))
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(mt.SourceError, match=r'pip install "mmlongbench\[xlsx\]".*CSV UTF-8'):
+    with pytest.raises(mt.readers.SourceError, match=r'pip install "mmlongbench\[xlsx\]".*CSV UTF-8'):
         read("own_documents", in_file(tmp_path / "q.xlsx", b"PK"))
 
 
@@ -742,21 +747,21 @@ def test_a_sheet_that_would_take_all_memory_is_refused_before_it_does(tmp_path: 
         for _ in range(200):
             part.write(block)
     assert path.stat().st_size < 1_000_000
-    with pytest.raises(mt.SourceError, match="bytes after unpacking, found"):
+    with pytest.raises(mt.readers.SourceError, match="bytes after unpacking, found"):
         read("own_documents", path)
     far = edited(sheet(path, COLUMN_NAMES, CELLS), (b'r="2"', b'r="999999999"'), (b'2"', b'999999999"'))
-    with pytest.raises(mt.SourceError, match=r"q\.xlsx: unreadable-source"):
+    with pytest.raises(mt.readers.SourceError, match=r"q\.xlsx: unreadable-source"):
         read("own_documents", far)
 
 
 def test_a_table_has_at_most_so_many_rows_and_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MAX_ROWS", 2)
     assert len(read("own_documents", sheet(tmp_path / "q.xlsx", COLUMN_NAMES, CELLS))) == 1
-    with pytest.raises(mt.SourceError, match="at most 2 rows, found more"):
+    with pytest.raises(mt.readers.SourceError, match="at most 2 rows, found more"):
         read("own_documents", sheet(tmp_path / "q.xlsx", COLUMN_NAMES, *[CELLS] * 2))
     wide = range(tables.MAX_COLUMNS - 4)
     assert len(read("own_documents", sheet(tmp_path / "q.xlsx", (*COLUMN_NAMES, *wide), (*CELLS, *wide)))) == 1
-    with pytest.raises(mt.SourceError, match="at most 100 columns"):
+    with pytest.raises(mt.readers.SourceError, match="at most 100 columns"):
         read("own_documents", sheet(tmp_path / "q.xlsx", (*COLUMN_NAMES, *wide, "one more")))
 
 
@@ -768,8 +773,8 @@ def test_ids_name_the_file_and_the_row_and_other_files_are_named(tmp_path: Path)
     (tmp_path / "train.json").touch()
     rows = list(MLongDoc().raw_rows({"questions": tmp_path, "documents": tmp_path}))
     assert [row.id for row in rows] == [f"m_longdoc_product_{number}" for number in range(3)]
-    assert isinstance(rows[1], mt.RowFault)
-    assert isinstance(rows[0], mt.RawRow)
+    assert isinstance(rows[1], mt.readers.RowFault)
+    assert isinstance(rows[0], mt.readers.RawRow)
     assert question("m_longdoc").columns["annotator"] == "azure"
     notes = MLongDoc().notes({"questions": tmp_path, "documents": tmp_path}, DocVQAOptions())
     assert "not read: train.json" in notes[0]
@@ -795,7 +800,7 @@ def test_a_source_without_questions_or_marks_and_an_unknown_facet_are_named(tmp_
         ({"questions": tmp_path}, "test_academic.json"),
         ({"questions": tmp_path / "test_a.json", "annotations": tmp_path}, "data/annotation"),
     ):
-        with pytest.raises(mt.SourceError, match=named):
+        with pytest.raises(mt.readers.SourceError, match=named):
             list(MLongDoc().raw_rows(sources))
-    with pytest.raises(mt.SourceError, match="did you mean 'subject'"):
+    with pytest.raises(mt.readers.SourceError, match="did you mean 'subject'"):
         MLongDoc().notes({"questions": tmp_path}, DocVQAOptions(facets=("subjct",)))

@@ -52,8 +52,8 @@ def kept(source: Path) -> list[Any]:
     return [row for row in read_rows(ImageTables(), {"data": source}) if isinstance(row, mt.Row)]
 
 
-def faults(source: Path) -> list[mt.RowFault]:
-    return [row for row in read_rows(ImageTables(), {"data": source}) if isinstance(row, mt.RowFault)]
+def faults(source: Path) -> list[mt.readers.RowFault]:
+    return [row for row in read_rows(ImageTables(), {"data": source}) if isinstance(row, mt.readers.RowFault)]
 
 
 def reasons(source: Path) -> dict[str, int]:
@@ -154,7 +154,7 @@ def test_each_hostile_entry_and_class_of_food101_is_one_fault_that_leads_nowhere
 def test_a_list_of_food101_that_cannot_be_read_is_named(data: bytes, said: str, tmp_path: Path) -> None:
     folder = draw_food101(tmp_path)
     (folder / "meta/train.json").write_bytes(data)
-    with pytest.raises(mt.SourceError, match=f"train.json.*({said})"):
+    with pytest.raises(mt.readers.SourceError, match=f"train.json.*({said})"):
         kept(folder)
 
 
@@ -199,7 +199,7 @@ def test_half_a_partition_of_sun397_is_passed_over_and_named_if_there_is_no_othe
     for name in ("Testing_01.txt", "Testing_02.txt"):
         (folder / name).unlink()
     said = "missing-split: expected `Training_01.txt` and `Testing_01.txt`, found Training_01.txt, Training_02.txt; add"
-    with pytest.raises(mt.SourceError, match=said):
+    with pytest.raises(mt.readers.SourceError, match=said):
         kept(folder)
 
 
@@ -207,12 +207,12 @@ def test_half_a_partition_of_sun397_is_passed_over_and_named_if_there_is_no_othe
 def test_a_list_of_sun397_in_another_encoding_is_named_and_a_link_out_is_not_read(name: str, tmp_path: Path) -> None:
     folder = draw_sun397(tmp_path / "set")
     (folder / name).write_bytes(b"/a/abbey\r\n/c/caf\xe9\r\n")
-    with pytest.raises(mt.SourceError, match=rf"{name}, line 2: invalid-unicode: .* in UTF-8, found byte 0xe9"):
+    with pytest.raises(mt.readers.SourceError, match=rf"{name}, line 2: invalid-unicode: .* in UTF-8, found byte 0xe9"):
         kept(folder)
     (tmp_path / "secret.txt").write_text("a secret")
     (folder / name).unlink()
     (folder / name).symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(mt.SourceError, match=r"missing-(split|file)"):
+    with pytest.raises(mt.readers.SourceError, match=r"missing-(split|file)"):
         kept(folder)
 
 
@@ -261,7 +261,7 @@ def test_the_devkit_of_stanford_cars_may_lie_beside_the_pictures(tmp_path: Path)
 def test_a_missing_file_of_the_devkit_is_named(missing: str, tmp_path: Path) -> None:
     folder = draw_cars(tmp_path)
     (folder / missing).unlink()
-    with pytest.raises(mt.SourceError, match=f"missing-file: expected the file .*{Path(missing).name}"):
+    with pytest.raises(mt.readers.SourceError, match=f"missing-file: expected the file .*{Path(missing).name}"):
         kept(folder)
 
 
@@ -315,7 +315,7 @@ def test_a_car_with_two_classes_is_refused_wherever_it_is_listed(tmp_path: Path)
 def test_names_of_cars_that_are_no_texts_are_refused(names: list[object], tmp_path: Path) -> None:
     folder = draw_cars(tmp_path)
     save_mat(folder / "devkit/cars_meta.mat", class_names=class_names(names))
-    with pytest.raises(mt.SourceError, match=r"cars_meta\.mat: .* a cell array of names, found something else"):
+    with pytest.raises(mt.readers.SourceError, match=r"cars_meta\.mat: .* a cell array of names, found something else"):
         kept(folder)
 
 
@@ -338,12 +338,14 @@ def test_files_of_a_split_that_are_missing_are_noted(tmp_path: Path) -> None:
 def test_a_folder_without_any_form_and_one_with_two_forms_are_named(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "readme.txt").write_text("train")
-    with pytest.raises(mt.SourceError, match=r"none: unknown-form: expected Parquet files, or Food-101's folders"):
+    with pytest.raises(
+        mt.readers.SourceError, match=r"none: unknown-form: expected Parquet files, or Food-101's folders"
+    ):
         kept(tmp_path / "none")
     draw_food101(tmp_path / "two" / "food-101")
     draw_sun397(tmp_path / "two" / "SUN397")
     with pytest.raises(
-        mt.SourceError, match=r"two: several-forms: expected the files of one dataset, found Food-101's"
+        mt.readers.SourceError, match=r"two: several-forms: expected the files of one dataset, found Food-101's"
     ):
         kept(tmp_path / "two")
 
@@ -397,10 +399,12 @@ def test_a_picture_of_a_table_is_the_cell_of_its_row_and_labels_that_are_none_ar
 
 
 def test_labels_that_are_no_integers_and_missing_splits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(mt.SourceError, match=r"labels-not-integers: expected a column of integers, found string"):
+    with pytest.raises(
+        mt.readers.SourceError, match=r"labels-not-integers: expected a column of integers, found string"
+    ):
         kept(tables(tmp_path, ["x", "y"], "string"))
     (tmp_path / "validation-00000-of-00001.parquet").rename(tmp_path / "other.parquet")
-    with pytest.raises(mt.SourceError, match=r"a split `train`, and of `test` or `validation`, found"):
+    with pytest.raises(mt.readers.SourceError, match=r"a split `train`, and of `test` or `validation`, found"):
         kept(tmp_path)
 
 
@@ -410,7 +414,7 @@ def test_a_picture_in_no_class_is_named_and_no_name_leads_out(tmp_path: Path) ->
         (folders["test"] / name).parent.mkdir(parents=True, exist_ok=True)
         (folders["test"] / name).touch()
     found = list(read_rows(ImageFolders(), folders))
-    assert {(row.id, row.fault.reason) for row in found if isinstance(row, mt.RowFault)} == {
+    assert {(row.id, row.fault.reason) for row in found if isinstance(row, mt.readers.RowFault)} == {
         ("test/stray.jpg", "no-class"),
         (f"test/{SHAPES[0]}/notes.jfif", "unknown-ending"),
     }
@@ -463,9 +467,11 @@ def test_a_dataset_of_the_hub_is_read_from_the_hubs_cache(tmp_path: Path, monkey
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", cached)
     assert len(kept(snapshot(hub("owner/shapes"), "", ImageTables.hub_files, "source.data"))) == 3
-    with pytest.raises(mt.SourceError, match=r"source.data: unreachable-dataset: .* found .*; download it"):
+    with pytest.raises(mt.readers.SourceError, match=r"source.data: unreachable-dataset: .* found .*; download it"):
         snapshot(hub("owner/missing@v1"), "", ImageTables.hub_files, "source.data")
-    with pytest.raises(mt.SourceError, match=r"source\.images: unknown-source: expected hub:owner/shapes/<path>"):
+    with pytest.raises(
+        mt.readers.SourceError, match=r"source\.images: unknown-source: expected hub:owner/shapes/<path>"
+    ):
         snapshot(hub("owner/shapes"), "", (), "source.images")
 
 
@@ -508,7 +514,7 @@ def test_inaturalist_without_supercategory_or_image_or_with_two_categories_is_na
     sources = {"images": tmp_path, "train": tmp_path / "train.json", "test": tmp_path / "test.json"}
     found = list(read_rows(INaturalist(), sources))
     assert [row.id for row in found if isinstance(row, mt.Row)] == ["inat-0"]
-    faults = [(f.id, f.fault.reason, f.fault.place) for f in found if isinstance(f, mt.RowFault)]
+    faults = [(f.id, f.fault.reason, f.fault.place) for f in found if isinstance(f, mt.readers.RowFault)]
     assert faults[:4] == [
         ("inat-1", "no-supercategory", "annotation 1"),
         ("inat-2", "no-such-image", "annotation 2"),
@@ -521,7 +527,7 @@ def test_inaturalist_without_supercategory_or_image_or_with_two_categories_is_na
 def test_annotations_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "test.json"
     path.write_text(text)
-    with pytest.raises(mt.SourceError, match=r"test\.json"):
+    with pytest.raises(mt.readers.SourceError, match=r"test\.json"):
         list(read_rows(INaturalist(), {"images": tmp_path, "train": path, "test": path}))
 
 
@@ -596,7 +602,7 @@ def test_a_hostile_file_is_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "a.mat"
     path.write_bytes(HOSTILE[kind]())
     with pytest.raises(
-        mt.SourceError, match=r"^a\.mat: unreadable-source: expected .*; (download it again|give the file)"
+        mt.readers.SourceError, match=r"^a\.mat: unreadable-source: expected .*; (download it again|give the file)"
     ):
         read_variable(path, "x")
 
@@ -610,12 +616,12 @@ def test_a_file_above_the_size_a_missing_variable_and_a_missing_file_are_named(t
         (path, "annotations", r"a\.mat: unreadable-source: expected a variable annotations, found none"),
         (tmp_path / "none.mat", "x", r"none\.mat"),
     ):
-        with pytest.raises(mt.SourceError, match=said):
+        with pytest.raises(mt.readers.SourceError, match=said):
             read_variable(found, name)
 
 
 def test_without_scipy_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = draw_cars(tmp_path)
     monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(mt.SourceError, match=r'cars_meta\.mat: .* pip install "mmlongbench\[matlab\]"'):
+    with pytest.raises(mt.readers.SourceError, match=r'cars_meta\.mat: .* pip install "mmlongbench\[matlab\]"'):
         kept(folder)

@@ -278,12 +278,14 @@ def test_pictures_too_large_for_a_round_are_refused_in_numbers_and_a_class_witho
 
 
 def test_above_128k_there_are_more_classes_only_where_pictures_run_out() -> None:
-    def rounds(pictures: int, classes: int) -> mt.Rounds:
+    def rounds(pictures: int, classes: int) -> mt.advanced.Rounds:
         def unit(kind: str, name: str, label: int, turn: int) -> mt.Unit:
             return mt.Unit(name, f"label {label}", (), "exemplar", group=kind)
 
         kinds = tuple(f"c{number:03}" for number in range(classes))
-        return mt.Rounds(kinds, lambda kind: [f"{kind}/{n}" for n in range(pictures)], unit, lambda _, order: order)
+        return mt.advanced.Rounds(
+            kinds, lambda kind: [f"{kind}/{n}" for n in range(pictures)], unit, lambda _, order: order
+        )
 
     plenty, short = rounds(9, 60), 128 * K
     assert plenty.wider(short) is None

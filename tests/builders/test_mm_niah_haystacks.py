@@ -148,7 +148,7 @@ def check_reasoning_text(release: Path, record: dict[str, Any]) -> None:
 
 def check_reasoning_image(release: Path, record: dict[str, Any]) -> None:
     (place,) = (n for n, path in enumerate(record["image_list"]) if has_corner(release, path))
-    assert f"the {mt.ordinal_words(place + 1)} image" in record["question"]
+    assert f"the {mt.advanced.ordinal_words(place + 1)} image" in record["question"]
     assert record["ordinal"] == place + 1
     shown = colour_at(release, record["image_list"][place], 3, 3)
     assert [colour_at(release, path, 3, 3) == shown for path in record["choices_image"]].index(True) == record["answer"]
@@ -216,9 +216,9 @@ def test_the_sources_question_and_both_ordinals_are_kept(made: Made) -> None:
         assert record["question_source"] == row["question"]
         corner = [path.split("/")[-1] for path in row["images_list"]].index(Path(row["meta"]["needles"][0]).name)
         assert record["ordinal_source"] == corner + 1
-        assert record["question"].replace(mt.ordinal_words(record["ordinal"]), "n-th") == row["question"].replace(
-            mt.ordinal_words(corner + 1), "n-th"
-        )
+        assert record["question"].replace(mt.advanced.ordinal_words(record["ordinal"]), "n-th") == row[
+            "question"
+        ].replace(mt.advanced.ordinal_words(corner + 1), "n-th")
         places.add(record["ordinal"])
     assert len(places) > 6
 
@@ -328,7 +328,9 @@ def test_two_folders_of_pictures_are_not_guessed_between(tmp_path: Path) -> None
     for split in ("mm_niah_val", "mm_niah_test"):
         upstream(tmp_path, rows=1, images=f"{split}/images")
     sources = {"images": tmp_path, "questions": tmp_path / "mm_niah_val" / "annotations" / "retrieval-image.jsonl"}
-    with pytest.raises(mt.SourceError, match=r"several-picture-folders: .* mm_niah_test/images and mm_niah_val/images"):
+    with pytest.raises(
+        mt.readers.SourceError, match=r"several-picture-folders: .* mm_niah_test/images and mm_niah_val/images"
+    ):
         list(read_rows(MMNIAHRows(), sources))
 
 
@@ -440,8 +442,8 @@ def test_pages_in_parquet_are_read_as_lines_are_and_files_of_one_name_are_all_th
 def opened(paths: dict[str, Path]) -> mt.Sources:
     reader = MMNIAHRows()
     pictures = Pictures("mm-niah", lambda name: reader.image(paths, name), 10**6)
-    images = mt.Images(pictures, asked=reader.asked_pictures(paths))
-    return mt.Sources(images=images, web_pages=mt.WebPages(reader.web_pages(paths)))
+    images = mt.advanced.Images(pictures, asked=reader.asked_pictures(paths))
+    return mt.Sources(images=images, web_pages=mt.advanced.WebPages(reader.web_pages(paths)))
 
 
 def rows_of(sources: dict[str, Path]) -> list[HaystackQuestion]:
@@ -504,7 +506,7 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
     pictures = Pictures("mm-niah", lambda name: folder / name, 10**6)
     page = [mt.Image(name) for name in ("my_paste/a.png", "abnormal_pic_val/b.png", "web/c.png")]
     row = HaystackQuestion(id="q", question="?", needles=(HiddenNeedle(id="needle-0", text="It is."),))
-    sources = mt.Sources(images=mt.Images(pictures), web_pages=mt.WebPages({"p": page}))
+    sources = mt.Sources(images=mt.advanced.Images(pictures), web_pages=mt.advanced.WebPages({"p": page}))
     units = list(haystack(row, sources, mt.Draws(("t",)), "sentences", ()))
     assert [unit.excluded for unit in units] == ["made-image", "made-image", ""]
 
@@ -601,7 +603,7 @@ def test_an_own_ordinal_is_written_anew_for_each_depth_or_kept_as_it_is(
     for record in own_pages(tmp_path / "a", sample, "retrieval-image", first).records():
         (needle,) = record["positive_ctxs"]
         place = 1 + record["image_list"].index(f"mm-niah/{needle['image']}")
-        assert record["question"] == f"Which emblem is the {mt.ordinal_words(place)} image, which is no view?"
+        assert record["question"] == f"Which emblem is the {mt.advanced.ordinal_words(place)} image, which is no view?"
         assert (record["ordinal"], record["ordinal_source"]) == (place, 1)
     lines[0]["question"] = "Which emblem is like the first image or the third picture?"
     lines[1]["question"] = "Which emblem is like the second image?"
@@ -621,7 +623,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OneDataset]:
     sources = upstream(folder / "drawn", rows=5, pictures=20, pages=3)["reasoning-image"]
     lines = json_lines_of(sources["questions"])
     (named,) = pictures_named(lines[0]["question"])
-    lines[0]["question"] = renamed(lines[0]["question"], named, mt.ordinal_words(named.place + 1))
+    lines[0]["question"] = renamed(lines[0]["question"], named, mt.advanced.ordinal_words(named.place + 1))
     write_lines(sources["questions"], lines)
     return {
         ordinal: built(folder / ordinal, dataset_of("reasoning-image", sources, options={"ordinal": ordinal}))
@@ -739,7 +741,7 @@ def test_filler_and_stale_ordinals_in_a_release_that_promised_none_are_problems(
     shutil.copytree(releases["rewrite"].folder, tmp_path / "release")
     found = json_lines_of(tmp_path / "release" / FILE)
     found[0]["image_list"][0 if needle_place(found[0]) > 1 else 1] = found[0]["choices_image"][0]
-    words = [mt.ordinal_words(record["ordinal"]) for record in found]
+    words = [mt.advanced.ordinal_words(record["ordinal"]) for record in found]
     found[1]["question"] = found[1]["question"].replace(words[1], words[4])
     write_lines(tmp_path / "release" / FILE, found)
     audited = command("audit", tmp_path / "release", "-q")

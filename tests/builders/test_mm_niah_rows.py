@@ -335,9 +335,9 @@ def test_marks_between_pages_part_them_and_are_no_text() -> None:
     raw["context"] = f"One ends here</s>Two begins. {raw['meta']['needles'][0]}</s> <image></s>"
     page = own_page(raw)
     assert "</s>" not in "".join(part for part in page if isinstance(part, str))
-    pages = mt.WebPages({"p": page})
+    pages = mt.advanced.WebPages({"p": page})
     assert [part for part in pages.page("p") if isinstance(part, str)] == ["One ends here Two begins."]
-    assert mt.sentences(str(page[0])) == ["One ends here", "Two begins."]
+    assert mt.advanced.sentences(str(page[0])) == ["One ends here", "Two begins."]
 
 
 odd = st.recursive(
@@ -443,10 +443,10 @@ def test_own_markdown_holds_text_and_pictures_in_order(tmp_path: Path) -> None:
     assert list(pages["b.txt"]) == ["![x](p.png) stays"]
     first, *faults = read_rows(OwnPages(), sources)
     assert first.id == "mm-niah-0"
-    found = [(each.fault.place, each.fault.field) for each in faults[:-1] if isinstance(each, mt.RowFault)]
+    found = [(each.fault.place, each.fault.field) for each in faults[:-1] if isinstance(each, mt.readers.RowFault)]
     assert found == [(f"line {line}", next(iter(change))) for line, change in enumerate(wrong, 2)]
     unreadable = faults[-1]
-    assert isinstance(unreadable, mt.RowFault)
+    assert isinstance(unreadable, mt.readers.RowFault)
     assert (unreadable.id, unreadable.fault.reason) == ("c.txt", "unreadable-page")
 
 
@@ -510,7 +510,7 @@ def test_the_ordinal_names_the_needle_among_any_number_of_pictures(pictures: int
         ids = ["needle-0" if number == place else f"u{number}" for number in range(1, pictures + 1)]
         units = [unit for id in ids for unit in (mt.Unit(f"t {id}", "Words."), mt.Unit(id, mt.Image(f"{id}.png")))]
         question = renamed(QUESTION, pictures_named(QUESTION)[0], how.texts[how.choose(units)])
-        assert question == QUESTION.replace("second", mt.ordinal_words(place))
+        assert question == QUESTION.replace("second", mt.advanced.ordinal_words(place))
         record = {
             "question": question,
             "choices_image": ["a.png", "b.png"],
@@ -518,7 +518,7 @@ def test_the_ordinal_names_the_needle_among_any_number_of_pictures(pictures: int
             "ctxs": [{"text": text, "has_ans": id == "needle-0"} for id in ids for text in (".", "<image>")],
         }
         assert {remark.fault for remark in builder.remarks(record)} == {""}
-        stale = {**record, "question": QUESTION.replace("second", mt.ordinal_words(place + 1))}
+        stale = {**record, "question": QUESTION.replace("second", mt.advanced.ordinal_words(place + 1))}
         assert next(iter(builder.remarks(stale))).fault == STALE
 
 

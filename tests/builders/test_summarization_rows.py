@@ -261,7 +261,9 @@ def test_files_have_one_report_or_one_a_line(tmp_path: Path) -> None:
         ("lines.json", "line 2"),
         ("more.jsonl", "line 1"),
     }
-    faults = {row.fault.file: (row.fault.reason, row.fault.place) for row in found if isinstance(row, mt.RowFault)}
+    faults = {
+        row.fault.file: (row.fault.reason, row.fault.place) for row in found if isinstance(row, mt.readers.RowFault)
+    }
     assert faults.pop("cut.json")[0] == "invalid-json"
     assert faults.pop("array.json")[0] == "not-a-row"
     assert faults == {"lines.json": ("invalid-json", "line 3"), "empty.json": ("invalid-json", "report")}
@@ -356,7 +358,7 @@ def test_forms_without_ids_or_sections_are_refused_with_what_to_use_instead(
     facts = [reason, "id and summary_sections", "`structure` of launch/gov_report", *facts]
     table = write_table([row], tmp_path / "document/test-00000-of-00001.parquet")
     for source in (table, table.parent):
-        with pytest.raises(mt.SourceError) as caught:
+        with pytest.raises(mt.readers.SourceError) as caught:
             read(source, tmp_path)
         assert str(caught.value).startswith(f"{table.name}: ")
         assert all(fact in str(caught.value) for fact in facts)

@@ -69,14 +69,14 @@ def sources(folder: Path, data: object, annotations: object = None) -> dict[str,
 def original(folder: Path, *items: object, annotations: object = None) -> list[Any]:
     """The questions and faults of a file in the original format."""
     rows = read_rows(VisualHaystacks(), sources(folder, items, annotations))
-    return [row.fault if isinstance(row, mt.RowFault) else row for row in rows]
+    return [row.fault if isinstance(row, mt.readers.RowFault) else row for row in rows]
 
 
 def plain(folder: Path, *lines: object, annotations: object = None) -> list[Any]:
     """The questions and faults of lines in the format of one's own photographs."""
     data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
     rows = read_rows(Photographs(), sources(folder, data, annotations))
-    return [row.fault if isinstance(row, mt.RowFault) else row for row in rows]
+    return [row.fault if isinstance(row, mt.readers.RowFault) else row for row in rows]
 
 
 def test_an_item_of_the_original_is_read_without_the_prefix_of_its_images(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_bad_item_is_one_fault_with_its_place_and_the_next_is_read(tmp_path: P
     ],
 )
 def test_a_file_that_is_no_array_of_json_cannot_be_used_at_all(tmp_path: Path, data: bytes, reason: str) -> None:
-    with pytest.raises(mt.SourceError) as error:
+    with pytest.raises(mt.readers.SourceError) as error:
         list(read_rows(VisualHaystacks(), sources(tmp_path, data)))
     assert (error.value.fault.reason, error.value.fault.file) == (reason, "q.json")
 
@@ -167,7 +167,7 @@ def test_a_file_that_is_no_array_of_json_cannot_be_used_at_all(tmp_path: Path, d
 def test_a_missing_file_of_questions_is_named_without_its_folder(
     tmp_path: Path, reader: type[VisualHaystacks | Photographs]
 ) -> None:
-    with pytest.raises(mt.SourceError) as error:
+    with pytest.raises(mt.readers.SourceError) as error:
         list(read_rows(reader(), {"questions": tmp_path / "none.json", "images": tmp_path}))
     assert error.value.fault.file == "none.json"
     assert str(tmp_path) not in str(error.value)
@@ -270,7 +270,7 @@ def test_annotations_in_another_form_cannot_be_used_at_all(
     tmp_path: Path, change: Mapping[str, Any], place: str
 ) -> None:
     given = sources(tmp_path, [ITEM], {**COCO, **change})
-    with pytest.raises(mt.SourceError) as error:
+    with pytest.raises(mt.readers.SourceError) as error:
         VisualHaystacks().shows(given)
     found = error.value.fault
     assert (found.reason, found.file, found.place) == ("invalid-annotations", "instances_train2017.json", place)
@@ -292,7 +292,7 @@ def test_pictures_that_the_pool_does_not_read_are_named(tmp_path: Path) -> None:
     for name in ("one.jpg", "phone.HEIC", "sub/new.avif", ".hidden.heic", "notes.txt"):
         (given["images"] / name).parent.mkdir(exist_ok=True)
         (given["images"] / name).touch()
-    faults = [row for row in read_rows(Photographs(), given) if isinstance(row, mt.RowFault)]
+    faults = [row for row in read_rows(Photographs(), given) if isinstance(row, mt.readers.RowFault)]
     assert {fault.id: fault.fault.found for fault in faults} == {
         "images/phone.HEIC": ".HEIC",
         "images/sub/new.avif": ".avif",
@@ -355,7 +355,9 @@ def test_a_folder_is_read_as_its_files_and_bad_items_keep_ids_of_their_own(tmp_p
     assert [isinstance(row, PhotographQuestion) for row in found].count(True) == 1
     (tmp_path / "none").mkdir()
     (tmp_path / "none/notes.txt").touch()
-    with pytest.raises(mt.SourceError, match=r"none: missing-questions: .*visual_haystack_\*\.json, found none"):
+    with pytest.raises(
+        mt.readers.SourceError, match=r"none: missing-questions: .*visual_haystack_\*\.json, found none"
+    ):
         read(tmp_path / "none")
 
 
@@ -371,7 +373,7 @@ def test_a_question_in_files_of_two_sizes_is_asked_once_with_the_negatives_of_th
         ("vh_single-visual_haystack_100-1", 0),
         ("vh_single-visual_haystack_oracle-1", 0),
     ]
-    faults = [row.fault for row in found if isinstance(row, mt.RowFault)]
+    faults = [row.fault for row in found if isinstance(row, mt.readers.RowFault)]
     assert {(fault.reason, fault.is_expected) for fault in faults} == {("repeated-question", True)}
     assert (faults[0].file, faults[0].place) == ("visual_haystack_20.json", "item 0")
     assert "visual_haystack_100.json, item 0" in faults[0].found
@@ -430,7 +432,7 @@ def builder(**options: str) -> VisualHaystack:
 
 def opened(reader: Reader, sources: Mapping[str, Path]) -> mt.Sources:
     pictures = Pictures(reader.image_folder, partial(reader.image, sources), 10**8)
-    return mt.Sources(images=mt.Images(pictures, reader.shows(sources)))
+    return mt.Sources(images=mt.advanced.Images(pictures, reader.shows(sources)))
 
 
 def made(
@@ -483,7 +485,9 @@ def tiny(tmp_path: Path) -> mt.Sources:
     reader = Photographs()
     shown = {f"{name}.png": frozenset({"kite"} if name == "d" else ()) for name in "cdefgh"}
     sources = {"questions": tmp_path / "q.jsonl", "images": tmp_path}
-    return mt.Sources(images=mt.Images(Pictures(reader.image_folder, partial(reader.image, sources), 10**8), shown))
+    return mt.Sources(
+        images=mt.advanced.Images(Pictures(reader.image_folder, partial(reader.image, sources), 10**8), shown)
+    )
 
 
 def asked(needles: Sequence[str] = ("a.png",), negatives: Sequence[str] = (), anchor: str = "kite") -> Any:

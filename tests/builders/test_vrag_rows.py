@@ -46,12 +46,12 @@ def infoseek(folder: Path, *rows: Any, entities: tuple[Any, ...] = (ENTITY,)) ->
     given = {"questions": list(rows), "entities": list(entities)}
     sources = {name: write_lines(folder / f"{name}.jsonl", lines) for name, lines in given.items()}
     found = read_rows(InfoSeek(), {**sources, "images": folder})
-    return [row.fault if isinstance(row, mt.RowFault) else row for row in found]
+    return [row.fault if isinstance(row, mt.readers.RowFault) else row for row in found]
 
 
 def viquae(folder: Path, *rows: Any) -> list[Any]:
     found = read_rows(ViQuAE(), {"questions": write_lines(folder / "questions.jsonl", list(rows)), "images": folder})
-    return [row.fault if isinstance(row, mt.RowFault) else row for row in found]
+    return [row.fault if isinstance(row, mt.readers.RowFault) else row for row in found]
 
 
 def output(provenance: object, answer: object = "Peru") -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_a_line_that_is_no_row_is_one_fault_and_the_next_is_read(tmp_path: Path)
             (reason, f"line {number}") for number, reason in enumerate(lines.values(), 1)
         ]
         assert isinstance(row, EntityQuestion)
-    with pytest.raises(mt.SourceError, match=r"none\.jsonl"):
+    with pytest.raises(mt.readers.SourceError, match=r"none\.jsonl"):
         list(read_rows(ViQuAE(), {"questions": tmp_path / "none.jsonl", "images": tmp_path}))
 
 

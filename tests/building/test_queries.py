@@ -35,7 +35,7 @@ def test_each_query_has_a_line_by_its_id(session: Session, monkeypatch: pytest.M
     assert line.id == rows[0].id
     assert line.numbers
 
-    def two(self: VRAG, row: Any, sources: mt.Sources) -> Sequence[mt.Query]:
+    def two(self: VRAG, row: Any, sources: mt.Sources) -> Sequence[mt.advanced.Query]:
         (query,) = own(self, row, sources)
         return [replace(query, id=f"{row.id}#other", text="harbour"), query]
 
@@ -49,7 +49,7 @@ def test_each_query_has_a_line_by_its_id(session: Session, monkeypatch: pytest.M
 def test_a_draft_that_takes_before_anything_is_searched_for_is_told_so(session: Session) -> None:
     dataset, row = session.dataset("viquae"), session.questions("viquae")[0]
     draft = dataset.builder.draft(row, dataset.sources, dataset.draws(row.id))
-    with pytest.raises(mt.DraftError, match=rf"no hard negatives of '{row.id}' are known: `queries"):
+    with pytest.raises(mt.advanced.DraftError, match=rf"no hard negatives of '{row.id}' are known: `queries"):
         next(iter(draft.take_order.units(8192)))
 
 
@@ -57,10 +57,10 @@ def test_a_query_that_nobody_declares_is_named_where_others_are_found(session: S
     row = session.questions("viquae")[1]
     corpus = session.dataset("viquae").sources.corpus
     session.dataset("viquae").negatives.add(search_for(session, "viquae", [row]))
-    facts = mt.Facts(("x",))
-    assert next(iter(corpus.negatives(mt.Query(row.id, "harbour", facts))))
-    with pytest.raises(mt.DraftError, match=rf"no hard negatives of '{row.id}#else' are known: `queries"):
-        next(iter(corpus.negatives(mt.Query(f"{row.id}#else", "harbour", facts))))
+    facts = mt.advanced.Facts(("x",))
+    assert next(iter(corpus.negatives(mt.advanced.Query(row.id, "harbour", facts))))
+    with pytest.raises(mt.advanced.DraftError, match=rf"no hard negatives of '{row.id}#else' are known: `queries"):
+        next(iter(corpus.negatives(mt.advanced.Query(f"{row.id}#else", "harbour", facts))))
 
 
 @pytest.mark.parametrize("own", ["a#1", "a#1#2"])
@@ -83,7 +83,7 @@ def test_a_search_that_fails_is_not_the_builders_fault(session: Session, monkeyp
         list(search_for(session, "viquae", session.questions("viquae")[:1]))
 
 
-def _of(change: Callable[[mt.Query], list[object]]) -> Callable[..., list[object]]:
+def _of(change: Callable[[mt.advanced.Query], list[object]]) -> Callable[..., list[object]]:
     own = VRAG.queries
     return lambda self, row, sources: change(own(self, row, sources)[0])
 

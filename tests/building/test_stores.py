@@ -41,7 +41,8 @@ from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.release.items import Item
 from mmlongbench.release.read_dataset import locked_dataset
 from mmlongbench.release.rejects import Reject
-from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths
+from mmlongbench.task import Fault, Row
+from mmlongbench.task.readers import RawRow, Reader, RowFault, SourcePaths
 from tokenization import load_tokenizer
 
 QUIET = Progress(is_shown=False)

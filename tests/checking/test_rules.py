@@ -155,7 +155,7 @@ def dataset(name: str, builder: str, reader: str) -> dict[str, Any]:
 
 # Tasks in files
 
-NUMBERED = """class Numbered(mt.Reader[Fable]):
+NUMBERED = """class Numbered(mt.readers.Reader[Fable]):
     \"\"\"Numbers the rows.\"\"\"
 
     row_type = Fable
@@ -163,9 +163,9 @@ NUMBERED = """class Numbered(mt.Reader[Fable]):
     image_folder = "fables"
 
     def raw_rows(self, sources):
-        columns = mt.Columns(("title", "text", "moral"))
-        for number, (place, raw) in enumerate(mt.table_rows(sources["rows"], columns), 1):
-            yield mt.raw_row(f"fable{number:04d}", raw, "fables", place)
+        columns = mt.readers.Columns(("title", "text", "moral"))
+        for number, (place, raw) in enumerate(mt.readers.table_rows(sources["rows"], columns), 1):
+            yield mt.readers.raw_row(f"fable{number:04d}", raw, "fables", place)
 
     def row(self, raw, sources):
         return Fable(id=raw.id, **raw.fields)

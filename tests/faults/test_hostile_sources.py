@@ -34,7 +34,7 @@ from mmlongbench.manifest.plugins import installed, reader_type
 from mmlongbench.task.file_formats import JSON_LINES
 
 READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
-WITH_IMAGES = [name for name in READERS if reader_type(name).image is not mt.Reader.image]
+WITH_IMAGES = [name for name in READERS if reader_type(name).image is not mt.readers.Reader.image]
 WITH_FILES = [name for name in WITH_IMAGES if name != "image_tables"]
 LIMITS = Limits(bytes=1_000_000, pages=9, side=16_384)
 LONG = 1_000_000
@@ -56,7 +56,7 @@ def lines(path: Path, *rows: Any) -> Path:
 def reasons(reader: str, **sources: Path) -> list[str]:
     """The reasons why rows are refused; an empty one of a row that is read."""
     found = read_rows(reader_type(reader)(), sources)
-    return [row.fault.reason if isinstance(row, mt.RowFault) else "" for row in found]
+    return [row.fault.reason if isinstance(row, mt.readers.RowFault) else "" for row in found]
 
 
 def endless(folder: Path, kind: str) -> Path:
@@ -83,13 +83,16 @@ def test_a_pipe_or_a_device_in_place_of_a_source_is_not_read(name: str, kind: st
     for part in (reader.documents, reader.shows, reader.image_classes):
         with refusal_or_none():
             part(sources)
-    assert [found for found in read if not isinstance(found, mt.RowFault)] == []
+    assert [found for found in read if not isinstance(found, mt.readers.RowFault)] == []
 
 
 @every_end
 def test_a_pipe_or_a_device_is_named_as_what_it_is(kind: str, tmp_path: Path) -> None:
     path = endless(tmp_path, kind)
-    readers: list[Callable[[], object]] = [lambda: list(mt.json_lines(path)), lambda: mt.load_json(path, "rows")]
+    readers: list[Callable[[], object]] = [
+        lambda: list(mt.readers.json_lines(path)),
+        lambda: mt.readers.load_json(path, "rows"),
+    ]
     for read in readers:
         with pytest.raises(SourceError, match=rf"^{kind}: unreadable-source: .* found a pipe or a device"):
             read()
@@ -104,7 +107,7 @@ def test_what_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) -> None:
     (folder / "in.pdf").symlink_to(folder / "real.pdf")
     (folder / "zero.pdf").symlink_to("/dev/zero")
     os.mkfifo(folder / "pipe.pdf")
-    found = mt.pdfs_by_name(folder)
+    found = mt.readers.pdfs_by_name(folder)
     assert [name for name, path in found.items() if isinstance(path, Path)] == ["in", "real"]
     assert {*found} == {"in", "out", "real"}
     assert str(found["out"]).startswith("out.pdf: path-outside-source: ")
@@ -128,7 +131,7 @@ def test_a_page_that_is_a_link_out_of_its_folder_is_in_no_haystack(ending: str, 
     sources = {"questions": tmp_path / "q.jsonl", "documents": folder}
     assert [list(page) for page in reader.web_pages(sources).values()] == [[], ["a page"]]
     [fault] = read_rows(reader, sources)
-    assert isinstance(fault, mt.RowFault)
+    assert isinstance(fault, mt.readers.RowFault)
     assert (fault.id, fault.fault.reason) == (f"out.{ending}", "path-outside-source")
 
 
@@ -139,7 +142,7 @@ def test_a_page_that_is_a_link_out_of_its_folder_is_in_no_haystack(ending: str, 
 def test_a_line_without_end_is_passed_over_in_pieces_and_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": "' + b"x" * 12_345 + b'"}\n{"a": 3}\n')
-    first, fault, last = mt.json_lines(path)
+    first, fault, last = mt.readers.json_lines(path)
     assert (first.value, last.value, last.number) == ({"a": 1}, {"a": 3}, 3)
     assert fault.value == Fault("line-too-long", "at most 1000 bytes", "more", todo="shorten the row, or take it out")
     assert path.read_bytes()[last.offset :] == b'{"a": 3}\n'
@@ -169,7 +172,7 @@ def test_a_bomb_of_gzip_is_not_unpacked_and_its_line_is_passed_over(tmp_path: Pa
     size = path.stat().st_size
     said = rf"^train\.json\.gz: size-of-a-file: expected at most {size * 100} bytes, found more in {size} packed ones"
     with pytest.raises(SourceError, match=said):
-        mt.load_json(path, "annotations")
+        mt.readers.load_json(path, "annotations")
     with pytest.raises(SourceError, match="size-of-a-file"):
         reasons("inaturalist", images=tmp_path, train=path, test=path)
     good = json.dumps({"id": "1", "title": "T", "text": "A."}).encode()
@@ -187,14 +190,14 @@ def test_a_bomb_of_gzip_is_not_unpacked_and_its_line_is_passed_over(tmp_path: Pa
 def test_a_torn_gzip_file_is_named(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(data)
     with pytest.raises(SourceError, match=r"^x\.json: broken-gzip: .*fetch it anew"):
-        mt.load_json(tmp_path / "x.json", "rows")
+        mt.readers.load_json(tmp_path / "x.json", "rows")
 
 
 def test_a_file_that_is_too_large_to_be_read_whole_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").touch()
     os.truncate(tmp_path / "x.json", 1 << 40)
     with pytest.raises(SourceError, match=r"size-of-a-file: expected at most 2147483648 bytes, found 1099511627776"):
-        mt.load_json(tmp_path / "x.json", "rows")
+        mt.readers.load_json(tmp_path / "x.json", "rows")
     os.truncate(tmp_path / "x.json", 1 << 27)
     (tmp_path / "y.json").write_text("{}")
     assert reasons("govreport", reports=tmp_path, documents=tmp_path) == ["size-of-a-file", "missing-or-mistyped-field"]
@@ -211,16 +214,16 @@ NESTED = {
 def test_what_is_nested_without_end_is_named(form: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(NESTED[form])
     with pytest.raises(SourceError, match=r"^x\.json: nested-too-deeply: expected at most 100 levels"):
-        mt.load_json(tmp_path / "x.json", "rows")
+        mt.readers.load_json(tmp_path / "x.json", "rows")
     (tmp_path / "x.jsonl").write_text(f'{{"id": 1, "highlight": {NESTED[form]}}}\n{{"a": 3}}')
-    fault, row = (line.value for line in mt.json_lines(tmp_path / "x.jsonl"))
+    fault, row = (line.value for line in mt.readers.json_lines(tmp_path / "x.jsonl"))
     assert isinstance(fault, Fault)
     assert (fault.reason, row) == ("nested-too-deeply", {"a": 3})
 
 
 def test_a_hundred_levels_are_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[" * 100 + "]" * 100)
-    value: Any = mt.load_json(tmp_path / "x.json", "rows")
+    value: Any = mt.readers.load_json(tmp_path / "x.json", "rows")
     for _ in range(99):
         (value,) = value
     assert value == []
@@ -244,7 +247,7 @@ def test_rows_with_fields_as_long_as_books_are_faults(tmp_path: Path) -> None:
     questions = lines(tmp_path / "q.jsonl", {**row, "meta": {"needles": [needle]}})
     assert reasons("mm_niah", images=tmp_path, questions=questions) == ["needle-too-long"]
     with pytest.raises(Rejected) as refused:
-        mt.Documents({})["x" * LONG]
+        mt.advanced.Documents({})["x" * LONG]
     assert len(str(refused.value)) < 2_000
 
 
@@ -432,8 +435,8 @@ def test_a_download_in_the_hubs_cache_may_be_links_to_its_own_blobs(tmp_path: Pa
     for blob in (cache / "blobs" / "1", tmp_path / "2"):
         blob.touch()
         (snapshot / f"{blob.name}.jpg").symlink_to(blob)
-    assert mt.file_inside(snapshot, "1.jpg") == snapshot / "1.jpg"
-    assert mt.file_inside(snapshot, "2.jpg") is None
+    assert mt.readers.file_inside(snapshot, "1.jpg") == snapshot / "1.jpg"
+    assert mt.readers.file_inside(snapshot, "2.jpg") is None
 
 
 def test_a_page_of_a_huge_header_refuses_its_document(tmp_path: Path) -> None:
@@ -467,6 +470,6 @@ def test_a_picture_whose_name_is_not_utf8_is_a_fault(tmp_path: Path) -> None:
             Image.new("RGB", (9, 9)).save(folder / "a" / name)
     assert reasons("image_folders", **folders) == ["", "invalid-unicode"]
     [*_, fault] = read_rows(reader_type("image_folders")(), folders)
-    assert isinstance(fault, mt.RowFault)
+    assert isinstance(fault, mt.readers.RowFault)
     shown = "a/caf\\udce9.png"
     assert fault.fault == Fault("invalid-unicode", "a name in UTF-8", shown, shown, "name", todo="rename the file")

@@ -2,7 +2,8 @@
 
 from builders.docvqa.builder import DocVQA
 from builders.docvqa.rows import DocVQAOptions
-from mmlongbench.task import Record, ScoringInput
+from mmlongbench.task import Record
+from mmlongbench.task.metrics import ScoringInput
 
 
 def document_question(

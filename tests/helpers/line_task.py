@@ -25,8 +25,9 @@ class Lines(mt.Task[Line]):
     def draft(self, row: Line, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Put the line among the others, in the order of their numbers."""
         units = tuple(line(other.number, other.text, "negative") for other in self.others(row, sources))
-        question = mt.Question(row.id, ask(row.number), {"number": row.number, "answer": row.text.split()[-1]})
-        return mt.Draft(row.id, (HEAD,), (question,), (line(row.number, row.text, "gold"),), mt.InOrder(units))
+        question = mt.advanced.Question(row.id, ask(row.number), {"number": row.number, "answer": row.text.split()[-1]})
+        gold = (line(row.number, row.text, "gold"),)
+        return mt.Draft(gold, mt.InOrder(units), instruction=(HEAD,), questions=(question,))
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return the lines that are shown."""
@@ -36,12 +37,12 @@ class Lines(mt.Task[Line]):
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Show them again."""
         units = [line(each["number"], each["text"], "negative") for each in record["lines"]]
-        return mt.assemble((HEAD,), units, "\\n\\n", ask(record["number"]))
+        return mt.advanced.assemble((HEAD,), units, "\\n\\n", ask(record["number"]))
 
 
-def line(number: int, text: str, role: mt.Role) -> mt.Unit:
+def line(number: int, text: str, role: mt.advanced.Role) -> mt.Unit:
     """Return a line as a unit."""
-    return mt.Unit(str(number), role, text, (number,), head=f"{number}: ", data={"number": number})
+    return mt.Unit(str(number), text, (number,), role, head=f"{number}: ", data={"number": number})
 
 
 def ask(number: int) -> tuple[str]:

@@ -33,7 +33,9 @@ class Toy:
 
     name: str
     write: Callable[[str, Sizes, mt.Draws], mt.Draft]
-    spec: ClassVar[mt.TaskSpec] = mt.TaskSpec(mt.FilePattern("toy/{name}_K{k}.jsonl"), metric="none")
+    spec: ClassVar[mt.advanced.TaskSpec] = mt.advanced.TaskSpec(
+        mt.readers.FilePattern("toy/{name}_K{k}.jsonl"), metric="none"
+    )
 
     def record(self, example: mt.PackedExample) -> dict[str, Any]:
         units = [[u.head, _body(u.body), u.tail] for u in example.units]
@@ -50,7 +52,7 @@ class Toy:
             for number, (head, body, tail) in enumerate(record["shots"])
         ]
         question = [_part(part) for part in record["question"]]
-        return mt.assemble((f"Instruction of {self.name}.\n\n",), units, record["separator"], question)
+        return mt.advanced.assemble((f"Instruction of {self.name}.\n\n",), units, record["separator"], question)
 
 
 def vrag(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
@@ -58,7 +60,7 @@ def vrag(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     texts = {f"p{i}": f"Passage {i}. " + "grasshopper " * draws.integer(f"words {i}", 1, 60) for i in range(120)}
     negatives = (mt.Unit(id, text, (draws.rank("place", id),), "negative", "Document: ") for id, text in texts.items())
     gold = mt.Unit("gold", "The gold passage.", None, "gold", "Document: ")
-    question = mt.Question(row, ("\n\nQuestion: ", mt.Image("q.jpg"), "where does it live?\nAnswer:"))
+    question = mt.advanced.Question(row, ("\n\nQuestion: ", mt.Image("q.jpg"), "where does it live?\nAnswer:"))
     frame = ("Instruction of vrag.\n\n",)
     return mt.Draft(
         (gold,), mt.InOrder(tuple(negatives)), id=row, instruction=frame, questions=(question,), closing=mt.Closing()
@@ -70,7 +72,7 @@ def vh(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     photos = draws.order("pile", (path for path in sizes if path.startswith("photo")))
     units = [mt.Unit(path, mt.Image(path), (number,), "negative") for number, path in enumerate(photos)]
     needles = tuple(mt.Unit(path, mt.Image(path), None, "needle") for path in ("needle0.jpg", "needle1.jpg"))
-    question = mt.Question(row, ("\n\nQuestion: is there a cat?\nAnswer:",))
+    question = mt.advanced.Question(row, ("\n\nQuestion: is there a cat?\nAnswer:",))
     frame = ("Instruction of vh.\n\n",)
     take_order = mt.InOrder(tuple(units))
     return mt.Draft(
@@ -91,11 +93,11 @@ def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     def unit(name: str, picture: str, label: int, turn: int) -> mt.Unit:
         return mt.Unit(picture, mt.Image(picture), (), "exemplar", tail=f"\nlabel: {label}", group=name)
 
-    rounds = mt.Rounds(classes, lambda name: [f"{name}/{i}.jpg" for i in range(12)], unit, draws.order)
+    rounds = mt.advanced.Rounds(classes, lambda name: [f"{name}/{i}.jpg" for i in range(12)], unit, draws.order)
 
-    def question(name: str) -> mt.Question:
+    def question(name: str) -> mt.advanced.Question:
         parts = ("\n\nNow classify this image: ", mt.Image(f"test/{name}.jpg"), "\nlabel:")
-        return mt.Question(f"{row}/{name}", parts, group=name)
+        return mt.advanced.Question(f"{row}/{name}", parts, group=name)
 
     questions = tuple(map(question, classes))
     return mt.Draft((), rounds, id=row, instruction=("Instruction of icl.\n\n",), questions=questions)
@@ -107,7 +109,7 @@ def summary(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
         [_page(name, index, (number, index)) for index in range(count)]
         for number, (name, count) in enumerate((("alpha", 21), ("beta", 4), ("gamma", 40)))
     ]
-    question = mt.Question(row, ("\n\nNow please summarize the case.\nSummary:",))
+    question = mt.advanced.Question(row, ("\n\nNow please summarize the case.\nSummary:",))
     return mt.Draft(
         (), mt.by_divisor(documents), id=row, instruction=("Instruction of summary.\n\n",), questions=(question,)
     )
@@ -117,7 +119,7 @@ def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """Two answer pages with a gap between them, then the rest inside out, then padding left and right."""
     required, rest = mt.inside_out([_page("alpha", i, (0, i)) for i in range(21)], (9, 13))
     others = [[_page(name, i, (0, i)) for i in range(count)] for name, count in (("beta", 4), ("gamma", 40))]
-    question = mt.Question(row, ("\n\nQuestion: Based on Document alpha, how many?\nAnswer:",))
+    question = mt.advanced.Question(row, ("\n\nQuestion: Based on Document alpha, how many?\nAnswer:",))
     take_order = mt.Chain((rest, lambda: mt.alternate_sides(others)))
     return mt.Draft(required, take_order, id=row, instruction=("Instruction of docqa.\n\n",), questions=(question,))
 

@@ -197,14 +197,14 @@ def test_a_literal_marker_in_a_text_is_refused(place: str) -> None:
     draft, pricer, _ = made(TOYS[0], 1, 8 * K)
     unit = replace(draft.required[0], body="a literal <image> here") if place == "unit" else draft.required[0]
     frame = ("<image>\n\n",) if place == "frame" else draft.instruction
-    with pytest.raises(mt.DraftError, match="literal <image>"):
+    with pytest.raises(mt.advanced.DraftError, match="literal <image>"):
         pack(replace(draft, required=(unit,), instruction=frame), TokenBudget(8 * K, 0), pricer)
 
 
 def test_two_units_of_one_id_are_refused() -> None:
     draft, pricer, _ = made(TOYS[0], 1, 8 * K)
     twice = mt.InOrder((replace(draft.required[0], place=(0,)),))
-    with pytest.raises(mt.DraftError, match="two units of the id 'gold'"):
+    with pytest.raises(mt.advanced.DraftError, match="two units of the id 'gold'"):
         pack(replace(draft, take_order=twice), TokenBudget(8 * K, 0), pricer)
 
 

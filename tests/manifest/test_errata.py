@@ -15,7 +15,8 @@ from mmlongbench.errors import Fault
 from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.errata import Erratum, load_errata
 from mmlongbench.manifest.plugins import installed, reader_type
-from mmlongbench.task import RawRow, Reader, Row, RowFault, SourcePaths
+from mmlongbench.task import Row
+from mmlongbench.task.readers import RawRow, Reader, RowFault, SourcePaths
 
 SHOWN = ("mmlongbench_doc", "image_tables", "viquae", "mm_niah")
 """Readers of a list, of tables with pictures, of lines and of web pages; the others are alike."""

@@ -35,23 +35,17 @@ from mmlongbench.manifest.plugins import (
 from mmlongbench.manifest.task_files import TaskFiles, keep_task_file, task_file
 from mmlongbench.scoring import running
 from mmlongbench.scoring.running import Run
-from mmlongbench.task import (
-    ExaminingBuilder,
-    Metric,
-    MetricWithTotals,
-    Score,
-    ScoringInput,
-    Settings,
-    SharedContextBuilder,
-)
+from mmlongbench.task import Score
+from mmlongbench.task.advanced import ExaminingBuilder, SharedContextBuilder
+from mmlongbench.task.metrics import Metric, MetricWithTotals, ScoringInput, Settings
 from mmlongbench.task.task import task_fault
 
 
-class Tale(mt.Builder[mt.Row]):
+class Tale(mt.advanced.Builder[mt.Row]):
     """A builder that keeps its contract."""
 
     row_type: ClassVar[type[mt.Row]] = mt.Row
-    spec = mt.TaskSpec(mt.FilePattern("tales/{name}_K{k}.jsonl"), "sub_em")
+    spec = mt.advanced.TaskSpec(mt.readers.FilePattern("tales/{name}_K{k}.jsonl"), "sub_em")
 
     def draft(self, row: mt.Row, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         raise NotImplementedError
@@ -102,23 +96,23 @@ OUTSIDE = (
 
 
 def test_no_file_is_named_outside_a_release() -> None:
-    def refusal(declared: mt.TaskSpec) -> str:
+    def refusal(declared: mt.advanced.TaskSpec) -> str:
         with pytest.raises(PluginCallError) as caught:
             check_plugins(Bound(GOV, own(Tale)("gov", mt.Options()), declared))
         return str(caught.value)
 
-    good = mt.FilePattern("tales/{name}_K{k}.jsonl")
+    good = mt.readers.FilePattern("tales/{name}_K{k}.jsonl")
     assert good.fault == ""
     for template in OUTSIDE:
         letters: Any = own(mt.Task, metric="sub_em", files=template, row_type=Letter)
-        plain = mt.FilePattern(template)
+        plain = mt.readers.FilePattern(template)
         assert "expected a path with {name} and {k}" in plain.fault
-        assert f"files {plain.fault}" in refusal(mt.TaskSpec(plain, "sub_em"))
-        bundle = mt.Bundle(plain, mt.JsonLines())
-        assert f"bundle.files {plain.fault}" in refusal(mt.TaskSpec(good, "sub_em", bundle=bundle))
+        assert f"files {plain.fault}" in refusal(mt.advanced.TaskSpec(plain, "sub_em"))
+        bundle = mt.advanced.Bundle(plain, mt.readers.JsonLines())
+        assert f"bundle.files {plain.fault}" in refusal(mt.advanced.TaskSpec(good, "sub_em", bundle=bundle))
         assert task_fault(letters) == f"'files' {plain.fault}"
     files: Any = "tales/{name}_K{k}.jsonl"
-    assert f"files: {files!r} is not a FilePattern" in refusal(mt.TaskSpec(files, "sub_em"))
+    assert f"files: {files!r} is not a FilePattern" in refusal(mt.advanced.TaskSpec(files, "sub_em"))
 
 
 def test_a_task_of_full_prompts_takes_no_corpus() -> None:
@@ -148,7 +142,11 @@ def test_a_class_that_keeps_its_contract_has_no_fault(kind: str, loaded: type) -
         ("builder", mt.Row, "is not a subclass of mmlongbench.task.builder.Builder"),
         ("reader", Tale, "is not a subclass of mmlongbench.task.reader.Reader"),
         ("builder", Tale("a", mt.Options()), "is not a subclass of mmlongbench.task.builder.Builder"),
-        ("builder", own(mt.Builder, draft=a_method), "lacks prompt, record, row_type, spec, which a builder needs"),
+        (
+            "builder",
+            own(mt.advanced.Builder, draft=a_method),
+            "lacks prompt, record, row_type, spec, which a builder needs",
+        ),
         ("metric", own(Metric, score=a_method), "lacks name, which a metric needs"),
         ("builder", own(SharedContextBuilder, row_type=mt.Row), "lacks contexts, draft, prompt, record, spec, which"),
         ("builder", own(Tale, ExaminingBuilder, suspects=a_method), "lacks examined_documents"),
@@ -187,7 +185,7 @@ def test_a_class_that_keeps_no_contract_is_refused_by_name(kind: str, loaded: ob
     assert said in contract_fault(kind, loaded)
 
 
-class Leaves(mt.Reader[mt.Row]):
+class Leaves(mt.readers.Reader[mt.Row]):
     """A reader that keeps its contract."""
 
     row_type: ClassVar[type[mt.Row]] = mt.Row
@@ -195,10 +193,10 @@ class Leaves(mt.Reader[mt.Row]):
     optional_sources: ClassVar[tuple[str, ...]] = ("more",)
     image_folder: ClassVar[str] = "leaves"
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Any:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Any:
         raise NotImplementedError
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> mt.Row:
         raise NotImplementedError
 
 

@@ -13,7 +13,8 @@ from model_server import QUICK, ModelServer, Said, Script, good, in_turn, questi
 
 from mmlongbench.metrics.judge import Answers, Committee, Extracted, FluencyF1, JudgeError
 from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged
-from mmlongbench.task import Judge, Score, ScoringInput, Settings
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import Judge, ScoringInput, Settings
 
 RIGHT = 'It says four.\n[Score]: 1 points\n[JSON]: {"answer_score": 1}'
 WRONG = 'It says five.\n[Score]: 0 points\n[JSON]: {"answer_score": 0}'

@@ -23,7 +23,7 @@ from mmlongbench.metrics.judge.verdicts import Grade, last_grade
 from mmlongbench.models.calls import Call, Picture, fence, json_call, read_object
 from mmlongbench.models.client import Failed
 from mmlongbench.models.replies import Unusable
-from mmlongbench.task import Judge
+from mmlongbench.task.metrics import Judge
 
 MATERIAL = fence("answer", "blue")
 RULES = own_prompt("material")()

@@ -20,7 +20,8 @@ from mmlongbench.metrics.judge import committee as committee_module
 from mmlongbench.metrics.judge.committee import PageTexts, excerpt_of
 from mmlongbench.metrics.smudge.metric import Library
 from mmlongbench.metrics.smudge.reading import Reading
-from mmlongbench.task import Judge, Profile, Score, ScoringInput, Settings
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import Judge, Profile, ScoringInput, Settings
 
 OWN = [f"doc/rose/rose_page{number}.png" for number in (1, 2, 3)]
 PAGES = ["doc/fern/fern_page2.png", *OWN]

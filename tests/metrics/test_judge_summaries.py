@@ -14,7 +14,8 @@ from model_server import QUICK, ModelServer, Request, Said, Script, good, questi
 from score_lines import write
 
 from mmlongbench.metrics.judge import FluencyF1, JudgeError
-from mmlongbench.task import Judge, Profile, Score, ScoringInput, Settings
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import Judge, Profile, ScoringInput, Settings
 
 GOLD = "The port was dredged in 1999. It cost {3} million."
 CLAIMS = ["The port was dredged in 1999.", "Dredging cost 3 million.", "The port is deep.", "It is\nold."]

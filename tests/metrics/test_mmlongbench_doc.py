@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from mmlongbench.answers import MAX_LIST, anls, flat_list, gold_list
 from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules, extract_answer, score_extracted
 from mmlongbench.metrics.mmlongbench_doc.metrics import FORMATS
-from mmlongbench.task import Score, ScoringInput, Settings
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import ScoringInput, Settings
 
 NA = "Not answerable"
 FAIL = "Fail to answer"

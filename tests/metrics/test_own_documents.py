@@ -4,7 +4,7 @@ import pytest
 
 from mmlongbench.metrics.benchmark import DocumentAnswer, doc_qa
 from mmlongbench.metrics.benchmark.own import own_doc_qa
-from mmlongbench.task import ScoringInput, Settings
+from mmlongbench.task.metrics import ScoringInput, Settings
 
 SAME = [
     ("−5", "-5", "Integer"),

@@ -8,7 +8,8 @@ from score_lines import score, scored, write
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.metrics.position_counts import PositionCount, listed_values, position_accuracy
-from mmlongbench.task import Score, ScoringInput, Settings
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import ScoringInput, Settings
 
 GOLD = [0, 2, 0, 1]
 SAID: dict[str, tuple[str, float]] = {

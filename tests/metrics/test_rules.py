@@ -29,7 +29,7 @@ from mmlongbench.metrics.benchmark import (
 )
 from mmlongbench.metrics.benchmark.metrics import BenchmarkMetric
 from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules
-from mmlongbench.task import Metric, ScoringInput, Settings
+from mmlongbench.task.metrics import Metric, ScoringInput, Settings
 
 OFFICIAL, PAPER, OURS = Settings(profile="official"), Settings(profile="paper"), Settings(profile="ours")
 DEFAULT = Settings()

@@ -29,7 +29,7 @@ from mmlongbench.metrics.benchmark import (
 )
 from mmlongbench.metrics.benchmark.metrics import DEFAULTS, BenchmarkMetric
 from mmlongbench.metrics.mmlongbench_doc import accuracy_and_f1, score_extracted
-from mmlongbench.task import ScoringInput, Settings
+from mmlongbench.task.metrics import ScoringInput, Settings
 
 NA = "Not answerable"
 Row = dict[str, Any]

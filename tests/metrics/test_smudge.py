@@ -17,7 +17,7 @@ from mmlongbench.metrics.smudge import SMuDGE, metric
 from mmlongbench.metrics.smudge.metric import Compared, Library
 from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, Reading, distance_between, found_at
 from mmlongbench.metrics.smudge.words import WordList
-from mmlongbench.task import ScoringInput, Settings
+from mmlongbench.task.metrics import ScoringInput, Settings
 
 Page = list[tuple[int, int, str]]
 LEAFLET: tuple[Page, ...] = (

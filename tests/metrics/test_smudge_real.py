@@ -14,7 +14,7 @@ from asked import document_question
 
 from mmlongbench.metrics.smudge import SMuDGE, metric
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
-from mmlongbench.task import ScoringInput, Settings
+from mmlongbench.task.metrics import ScoringInput, Settings
 
 FORMATS = {"Str": "String", "Int": "Integer", "Float": "Float", "List": "List", "None": "None"}
 PARTS = 4

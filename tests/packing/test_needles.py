@@ -52,7 +52,7 @@ def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mt.Draft, Pricer
         for n in range(needles)
     )
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), sizes(draws, units))
-    question = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    question = mt.advanced.Question("q", ("\n\nQuestion: which?\nAnswer:",))
     draft = mt.Draft(
         hidden,
         mt.InOrder(tuple(units)),
@@ -95,7 +95,9 @@ def test_a_hidden_sentence_leaves_its_passage_whole_and_stands_between_two_sente
         for host in (unit for unit in example.units if unit.needles):  # it stands alone between two pictures
             before, after = (part.strip() for part in str(host.body).split(needle))
             assert " ".join(filter(None, (before, after))) == bodies[host.id]
-            assert [*mt.sentences(before), needle, *mt.sentences(after)] == mt.sentences(str(host.body))
+            assert [*mt.advanced.sentences(before), needle, *mt.advanced.sentences(after)] == mt.advanced.sentences(
+                str(host.body)
+            )
 
 
 @relaxed
@@ -156,7 +158,7 @@ def test_needles_that_no_context_can_hold_apart_are_rejected_with_what_to_do() -
     with pytest.raises(mt.Rejected, match=r"5 needles, one after another, 0.3 of the haystack apart.*build longer"):
         examples(draft, TokenBudget(8 * K, 256), (mt.Permutation(0, False, 0.3),), pricer, draws)
     draft, pricer, draws = draft_of(1, 2, inside=True)
-    with pytest.raises(mt.DraftError, match="make each sentence of the haystack a unit"):
+    with pytest.raises(mt.advanced.DraftError, match="make each sentence of the haystack a unit"):
         examples(draft, TokenBudget(8 * K, 256), (mt.Permutation(0, True),), pricer, draws)
 
 

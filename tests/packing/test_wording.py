@@ -18,7 +18,7 @@ from tokenization import CrossModalCounter, PatchRule, TextTokenizer, load_token
 relaxed = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 seeds = st.integers(0, 10_000)
 DEPTHS = tuple(mt.Depth(value) for value in mt.DEPTHS)
-TEXTS = tuple(mt.ordinal_words(place) for place in range(1, 1001))
+TEXTS = tuple(mt.advanced.ordinal_words(place) for place in range(1, 1001))
 
 
 def place(texts: tuple[str, ...] = TEXTS, shift: int = 0) -> mt.Wording:
@@ -45,7 +45,7 @@ def draft_of(seed: int, wording: mt.Wording, tokenizer: TextTokenizer) -> tuple[
     draws = mt.Draws((seed, "wording"))
     sizes = dict.fromkeys(("a.jpg", "needle.jpg", *(f"u{n}.jpg" for n in range(400))), (56, 56))
     pricer = Pricer(CrossModalCounter(tokenizer, PatchRule()), sizes)
-    question = mt.Question("q", wording.parts(wording.texts[0]), wording=wording)
+    question = mt.advanced.Question("q", wording.parts(wording.texts[0]), wording=wording)
     needle = mt.Unit("needle", mt.Image("needle.jpg"), None, "needle")
     take_order = mt.InOrder(haystack(draws, 400))
     return (
@@ -79,7 +79,7 @@ def merging(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
 def test_the_words_are_right_for_each_placement_and_the_count_is_exact(seed: int, length: int) -> None:
     draft, pricer, draws = draft_of(seed, place(), load_tokenizer("llama2"))
     for example in examples(draft, TokenBudget(length, 256), DEPTHS, pricer, draws):
-        words = mt.ordinal_words(place_of(example))
+        words = mt.advanced.ordinal_words(place_of(example))
         assert example.question.chosen == words
         assert f"behind the {words} image?" in example.prompt.text
         assert pricer.whole(example.prompt) == example.count
@@ -91,7 +91,7 @@ def test_the_words_are_right_for_each_placement_and_the_count_is_exact(seed: int
 def test_a_tokenizer_that_merges_across_blanks_is_recounted_and_still_fits(seed: int, merging: TextTokenizer) -> None:
     draft, pricer, draws = draft_of(seed, place(), merging)
     for example in examples(draft, TokenBudget(4 * K, 256), DEPTHS, pricer, draws):
-        assert example.question.chosen == mt.ordinal_words(place_of(example))
+        assert example.question.chosen == mt.advanced.ordinal_words(place_of(example))
         assert pricer.whole(example.prompt) == example.count
         assert example.count.total + 256 <= 4 * K
 
@@ -103,7 +103,7 @@ def test_the_costliest_words_are_kept_free_so_the_units_do_not_depend_on_the_wor
     draft, pricer, draws = draft_of(seed, place(), llama2)
     costliest = max(TEXTS, key=lambda text: (llama2.count(f"behind the {text} image"), len(text), text))
     (question,) = draft.questions
-    fixed = replace(draft, questions=(mt.Question("q", question.worded(costliest).parts),))
+    fixed = replace(draft, questions=(mt.advanced.Question("q", question.worded(costliest).parts),))
     budget = TokenBudget(2 * K, 256)
     assert pack(draft, budget, pricer).units == pack(fixed, budget, pricer).units
     ends = [e.count.text for e in examples(draft, budget, DEPTHS, pricer, draws)]
@@ -132,12 +132,12 @@ def test_shorter_contexts_are_contained_in_longer_ones(seed: int) -> None:
 
 def test_a_wording_that_chooses_none_of_its_texts_is_named() -> None:
     draft, pricer, draws = draft_of(1, place(texts=("first", "second"), shift=2), load_tokenizer("llama2"))
-    with pytest.raises(mt.DraftError, match=r"q: the wording of question 'q' chose text 2 of 2"):
+    with pytest.raises(mt.advanced.DraftError, match=r"q: the wording of question 'q' chose text 2 of 2"):
         examples(draft, TokenBudget(2 * K, 256), DEPTHS[:1], pricer, draws)
 
 
 def test_a_question_without_other_words_is_as_it_was() -> None:
-    plain = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    plain = mt.advanced.Question("q", ("\n\nQuestion: which?\nAnswer:",))
     assert plain.worded("anything") is plain
 
 
@@ -149,7 +149,7 @@ def test_equal_sentences_are_hidden_each_at_a_start_of_its_own(seed: int, passag
     hidden = tuple(mt.Unit(f"needle{n}", body, None, "needle", between_sentences=True) for n in range(3))
     units = tuple(mt.Unit(f"p{n}", f"One is {n}. Two is {n}. Three is {n}.", (n,), "own") for n in range(passages))
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), {})
-    question = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    question = mt.advanced.Question("q", ("\n\nQuestion: which?\nAnswer:",))
     draft = mt.Draft(hidden, mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,))
     for example in examples(draft, TokenBudget(K, 256), tuple(map(mt.Permutation, range(3))), pricer, draws):
         text = example.prompt.text

@@ -151,9 +151,9 @@ def test_a_source_of_questions_takes_out_every_example_of_its_dataset_and_its_li
 def test_a_line_that_is_no_object_is_not_passed_on(trees: Path, tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_text('{"id": "a"}\n\n{"id": "b"}\n[]\n', "utf-8")
-    kept = mt.JsonLines().without(path, lambda record: record["id"] == "a")
+    kept = mt.readers.JsonLines().without(path, lambda record: record["id"] == "a")
     assert [next(kept), next(kept)] == [b"\n", b'{"id": "b"}\n']
-    with pytest.raises(mt.ReleaseError, match=r"lines\.jsonl, line 4: expected a JSON object"):
+    with pytest.raises(mt.metrics.ReleaseError, match=r"lines\.jsonl, line 4: expected a JSON object"):
         next(kept)
 
 

@@ -28,7 +28,7 @@ names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,20}", fullmatch=True)
 
 @given(st.sampled_from(TEMPLATES), names, st.integers(1, 4096), st.integers(0, 9999), st.integers(1, 6))
 def test_a_pattern_reads_back_what_it_wrote(template: str, name: str, k: int, questions: int, placements: int) -> None:
-    pattern = mt.FilePattern(template)
+    pattern = mt.readers.FilePattern(template)
     read = pattern.recognise(pattern.write(name, k * 1024, questions, placements))
     assert read is not None
     assert (read.name, read.k, read.length) == (name, k, k * 1024)
@@ -38,7 +38,7 @@ def test_a_pattern_reads_back_what_it_wrote(template: str, name: str, k: int, qu
 def test_a_pattern_recognises_nothing_that_it_would_not_write(path: str) -> None:
     for template in TEMPLATES:
         assume(not path.startswith(template.split("{")[0]))
-        assert mt.FilePattern(template).recognise(path) is None
+        assert mt.readers.FilePattern(template).recognise(path) is None
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_pattern_recognises_nothing_that_it_would_not_write(path: str) -> None
     ],
 )
 def test_a_name_that_is_nearly_right_is_not_recognised(path: str) -> None:
-    found = mt.FilePattern(TEMPLATES[0]).recognise(path)
+    found = mt.readers.FilePattern(TEMPLATES[0]).recognise(path)
     assert found is None
 
 
@@ -66,14 +66,16 @@ def test_json_lines_come_back_as_they_went(
     tmp_path_factory: pytest.TempPathFactory, written: list[dict[str, object]]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "lines.jsonl"
-    path.write_bytes(b"".join(mt.JsonLines().bundle(written)))
-    assert [record for _, record in mt.JsonLines().unbundle(path)] == written
-    assert [where for where, _ in mt.JsonLines().unbundle(path)] == [f"line {n + 1}" for n in range(len(written))]
+    path.write_bytes(b"".join(mt.readers.JsonLines().bundle(written)))
+    assert [record for _, record in mt.readers.JsonLines().unbundle(path)] == written
+    assert [where for where, _ in mt.readers.JsonLines().unbundle(path)] == [
+        f"line {n + 1}" for n in range(len(written))
+    ]
     assert path.read_bytes().count(b"\n") == len(written)
 
 
 def test_an_undecodable_byte_of_a_name_can_be_written_and_read() -> None:
-    (line,) = mt.JsonLines().bundle([{"name": "\udcff"}])
+    (line,) = mt.readers.JsonLines().bundle([{"name": "\udcff"}])
     assert json.loads(line) == {"name": "\udcff"}
 
 
@@ -155,7 +157,8 @@ READER = '''"""Own documents whose names are written in capital letters."""
 
 from builders.docvqa.own_documents import OwnDocuments
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench.task import Fault, RawRow, SourcePaths
+from mmlongbench.task import Fault
+from mmlongbench.task.readers import RawRow, SourcePaths
 
 
 class Shouted(OwnDocuments):

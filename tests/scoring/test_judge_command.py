@@ -17,7 +17,7 @@ from tiny import Ran, command
 import mmlongbench as mm
 from mmlongbench.metrics.judge import Answers
 from mmlongbench.models import client
-from mmlongbench.task import Judge, Settings
+from mmlongbench.task.metrics import Judge, Settings
 
 SUMM, DOCS = "summ/gov_K8.jsonl", "documentQA/mmlongdoc_K8.jsonl"
 WORDS = {

@@ -90,7 +90,7 @@ def test_a_metric_may_score_in_threads_and_fail_and_lines_keep_their_order(
 ) -> None:
     barrier, closed = Barrier(3, timeout=60), list[object]()
 
-    def scores(metric: mt.Metric, asked: mt.ScoringInput) -> mt.Score:
+    def scores(metric: mt.metrics.Metric, asked: mt.metrics.ScoringInput) -> mt.Score:
         if asked.id == "mmlongdoc_4":
             return mt.Score(None, {}, "it was asked too much")
         if asked.id != "mmlongdoc_3":
@@ -116,7 +116,7 @@ def test_a_metric_is_stopped_before_its_threads_are_waited_for(
 ) -> None:
     is_waiting, stopped, ends = Event(), Event(), list[bool]()
 
-    def scores(metric: mt.Metric, asked: mt.ScoringInput) -> mt.Score:
+    def scores(metric: mt.metrics.Metric, asked: mt.metrics.ScoringInput) -> mt.Score:
         if asked.id == "mmlongdoc_0":
             is_waiting.wait(60)
             raise ValueError("broken")
@@ -132,33 +132,33 @@ def test_a_metric_is_stopped_before_its_threads_are_waited_for(
     assert all(ends)
 
 
-class Counting(mt.Metric):
+class Counting(mt.metrics.Metric):
     """A metric of its own."""
 
     name: ClassVar[str] = "counting"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         return mt.Score(0.5)
 
 
 def test_a_metric_that_says_no_profile_is_ours_and_neither_stops_nor_uses_anything() -> None:
-    metric = Counting(mt.Settings())
+    metric = Counting(mt.metrics.Settings())
     assert (metric.profile, metric.follows, dict(metric.usage())) == ("ours", "", {})
-    asked = mt.ScoringInput(DOCS, "d", "q", "a", "b")
+    asked = mt.metrics.ScoringInput(DOCS, "d", "q", "a", "b")
     assert (metric.out_of_scope(asked), dict(metric.absent(asked))) == ("", {})
     with pytest.raises(mm.ScoringError, match="'counting' does not offer it; it offers ours"):
-        Counting(mt.Settings(profile="official"))
+        Counting(mt.metrics.Settings(profile="official"))
 
 
 def test_the_metric_of_the_page_reads_the_evidence_of_any_task(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     (tmp_path / "own.py").write_text(code, "utf-8")
-    metric = runpy.run_path(str(tmp_path / "own.py"))["NamesItsPage"](mt.Settings())
-    assert isinstance(metric, mt.Metric)
-    asked = mt.ScoringInput("f.jsonl", "d", "q", "red", "Red, see page 4.", evidence=mt.Evidence("rose", (3,)))
+    metric = runpy.run_path(str(tmp_path / "own.py"))["NamesItsPage"](mt.metrics.Settings())
+    assert isinstance(metric, mt.metrics.Metric)
+    asked = mt.metrics.ScoringInput("f.jsonl", "d", "q", "red", "Red, see page 4.", evidence=mt.Evidence("rose", (3,)))
     assert (metric.out_of_scope(asked), metric.score(asked).score) == ("", 1.0)
     for evidence in (None, mt.Evidence("rose")):
-        without = mt.ScoringInput("f.jsonl", "d", "q", "red", "Red, see page 4.", evidence=evidence)
+        without = mt.metrics.ScoringInput("f.jsonl", "d", "q", "red", "Red, see page 4.", evidence=evidence)
         assert (metric.out_of_scope(without), metric.score(without).score) == ("no page holds the answer", 0.0)
 
 
@@ -203,11 +203,11 @@ def test_the_best_of_the_accepted_answers_counts_and_a_long_one_is_in_no_mean(
 
 
 def test_only_a_group_of_this_name_is_left_out() -> None:
-    metric = DocumentAnswer(mt.Settings())
+    metric = DocumentAnswer(mt.metrics.Settings())
     long: dict[str, Any] = {"gold": "one two three four five six", "prediction": "", "answer_format": "String"}
     for groups, why in ((None, ""), (["short"], ""), (["long"], WHY)):
         facets = {"answer length": groups} if groups else {}
-        assert metric.out_of_scope(mt.ScoringInput(OWN, "d", "q", **long, facets=facets)) == why
+        assert metric.out_of_scope(mt.metrics.ScoringInput(OWN, "d", "q", **long, facets=facets)) == why
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The gold answers that the metric of own questions is called with; the first of its scores fails."""
     golds = list[object]()
 
-    def scores(metric: mt.Metric, asked: mt.ScoringInput) -> mt.Score:
+    def scores(metric: mt.metrics.Metric, asked: mt.metrics.ScoringInput) -> mt.Score:
         golds.append(asked.answer)
         if asked.answer == "TRL":
             return mt.Score(None, failure="broken")

@@ -10,7 +10,8 @@ from score_lines import Line, first, means, problems, score, scored, write
 from tiny import Ran, command
 
 from mmlongbench.metrics.benchmark import TotalCount
-from mmlongbench.task import Score, ScoringInput
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import ScoringInput
 
 DOCS = "documentQA/mmlongdoc_K8.jsonl"
 VH = "NIAH/vh_multi_test_2_K8_dep3.jsonl"

@@ -9,7 +9,8 @@ from score_lines import Line, absent, cell, counts, known, line, mean, printed, 
 
 from mmlongbench.draws import Draws
 from mmlongbench.metrics.mmlongbench_doc import Rules
-from mmlongbench.task import Score, Settings
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import Settings
 
 
 def in_order(text: str, *names: str) -> bool:

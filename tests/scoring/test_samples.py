@@ -38,7 +38,8 @@ from mmlongbench.metrics.benchmark import (
 from mmlongbench.metrics.mmlongbench_doc import ANLS, Rules
 from mmlongbench.metrics.position_counts import PositionCount
 from mmlongbench.metrics.smudge import SMuDGE
-from mmlongbench.task import Metric, Score, ScoringInput, Settings
+from mmlongbench.task import Score
+from mmlongbench.task.metrics import Metric, ScoringInput, Settings
 
 VH = "NIAH/vh_multi_test_2_K8_dep3.jsonl"
 DOCS = "documentQA/mmlongdoc_K8.jsonl"

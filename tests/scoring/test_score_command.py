@@ -10,7 +10,7 @@ from tiny import Ran, command
 
 import mmlongbench as mm
 from mmlongbench.metrics.smudge import SMuDGE
-from mmlongbench.task import Settings
+from mmlongbench.task.metrics import Settings
 
 VH = "NIAH/vh_multi_test_2_K8_dep3.jsonl"
 ICL = "ICL/food101_K8.frozen.jsonl"

@@ -5,21 +5,9 @@ from typing import Any
 
 import pytest
 
-from mmlongbench.task import (
-    Choices,
-    Document,
-    Documents,
-    DraftError,
-    Fault,
-    Image,
-    ImageClasses,
-    Images,
-    Page,
-    Rejected,
-    Row,
-    Sources,
-    WebPages,
-)
+from mmlongbench.task import Choices, Document, Fault, Image, Page, Rejected, Row, Sources
+from mmlongbench.task.advanced import Documents, DraftError, Images, WebPages
+from mmlongbench.task.readers import ImageClasses
 
 PAGES = (Page(0, "docs/a/a_page0.jpg", 100, 200), Page(1, "docs/a/a_page1.jpg", 200, 100))
 BROKEN = Fault("broken-document", "a PDF that can be opened", "none", "b.pdf")

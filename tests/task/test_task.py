@@ -213,7 +213,7 @@ def test_a_table_that_cannot_be_read_is_named(name: str, content: bytes, said: s
 def test_a_column_that_no_name_resembles_is_looked_for_among_the_other_ones(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("PDF file,Correct answer,Kind\na,b,c\n")
     with pytest.raises(SourceError) as refused:
-        list(mt.table_rows(tmp_path / "a.csv", mt.Columns(("doc", "answer"))))
+        list(mt.readers.table_rows(tmp_path / "a.csv", mt.readers.Columns(("doc", "answer"))))
     assert str(refused.value).endswith("rename 'Correct answer' to 'answer', 'PDF file' or 'Kind' to 'doc'")
 
 

@@ -194,3 +194,40 @@ def test_a_variant_that_no_task_offers_is_refused(cards: Path) -> None:
     release = built(write_manifest(cards, "Reasoned", CARDS, ("1K",)))
     ran = command("show", release, "--variant", "reasonde", "--task", cards / "units.py")
     assert (ran.code, "no builder of this release offers it; offered: reasoned" in ran.err) == (2, True)
+
+
+def test_questions_share_a_context_in_one_file(tmp_path: Path) -> None:
+    """The context is the same for all, and a book that it does not show is no question at that length."""
+    books = [{"id": f"b{n}", "title": f"The book of {n} tales", "shelf": f"S{n}x"} for n in range(60)]
+    write_rows(tmp_path / "books.jsonl", books)
+    release = built(write_manifest(tmp_path, "Catalogue", {"rows": "books.jsonl"}))
+    assert command("audit", release, "--task", tmp_path / "units.py", "-q") == Ran(0, "", "")
+    known = [read_rows(release / f"mmlb_data/tasks/catalogue_K{k}.jsonl") for k in (1, 2)]
+    assert 0 < len(known[0]) < len(known[1]) <= 60
+    assert all(len({json.dumps(record["units"]) for record in records}) == 1 for records in known)
+
+
+@pytest.mark.parametrize(("task", "is_sound"), [("Reasoned", True), ("Moody", False)])
+def test_check_looks_at_variants_too(cards: Path, task: str, *, is_sound: bool) -> None:
+    ran = command("check", write_manifest(cards, task, CARDS, ("1K",)), "--limit", 1, "-q")
+    assert ("in other surroundings, the prompt is another one" in ran.out) is not is_sound
+
+
+def test_paired_datasets_have_the_same_contexts(steps: Path) -> None:
+    """With `drawn_as`, the second dataset draws what the first one draws."""
+    path = write_manifest(steps, "Paired", {"rows": "notes.jsonl"}, ("1K",))
+    (one,) = json.loads(path.read_text("utf-8"))["datasets"]
+    two = {**one, "name": "pair", "drawn_as": one["name"], "options": {"says": "differ"}}
+    path.write_text(json.dumps({"datasets": [one, two]}), "utf-8")
+    release = built(path)
+    shown = [
+        [
+            [unit["shown"] for unit in record["units"]]
+            for record in read_rows(release / f"mmlb_data/tasks/{name}_K1_perm1.jsonl")
+        ]
+        for name in ("paired", "pair")
+    ]
+    for ours, theirs in zip(*shown, strict=True):
+        differing = [(one, other) for one, other in zip(ours, theirs, strict=True) if one != other]
+        assert len(differing) == 1
+        assert "later" in differing[0][0][0]

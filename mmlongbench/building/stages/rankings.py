@@ -48,7 +48,7 @@ def rank_pages(session: Session, shard: Shard) -> Iterator[RankedPages]:
                     if query is None:
                         continue
                     if not isinstance(query, PageQuery):
-                        fault = f"returned a {type(query).__name__}, expected mt.PageQuery or None"
+                        fault = f"returned a {type(query).__name__}, expected mt.advanced.PageQuery or None"
                         raise broken("builder", dataset.spec.builder, "page_query()", fault, row)
                     ids = query.documents or documents.ids
                     pages = [(id, page.index) for id in ids for page in documents[id].pages]

@@ -142,15 +142,24 @@ def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator
         yield LeftOutUnits(dict(costliest.left_out)), None
     missing = {context.family: context.take_order.missing_groups(length) for context in _contexts(dataset, rows)}
     first: FirstPlacements = {}
+    # sets, because a question has one example for each placement
+    asked, refused = set[str](), set[str]()
     for example in sorted(released, key=lambda example: place[example.id]):
-        row = rows[place[example.id]]
-        if example.question.is_home:
-            yield _packed_record(dataset, example, row, first), example
+        row, is_home = rows[place[example.id]], example.question.is_home
+        line: PackedRecord | BundledRecord
+        try:
+            if is_home:
+                line = _packed_record(dataset, example, row, first)
+                asked.add(example.id)
+            else:
+                line = BundledRecord(released_record(dataset, example, row))
+        except Rejected as error:
+            if is_home and example.id not in refused:
+                refused.add(example.id)
+                yield _reject(dataset, row, error, length), None
         else:
-            yield BundledRecord(released_record(dataset, example, row)), example
-    # a set, because a question has one example for each placement
-    asked = {example.id for example in released if example.question.is_home}
-    yield SharedCounts(len(rows) - rejected - len(asked), sum(missing.values())), None
+            yield line, example
+    yield SharedCounts(len(rows) - rejected - len(asked | refused), sum(missing.values())), None
 
 
 def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedContext]:

@@ -27,25 +27,25 @@ class NoteRow(mt.Row):
     colour: str
 
 
-class NoteReader(mt.Reader[NoteRow]):
+class NoteReader(mt.readers.Reader[NoteRow]):
     """Notes: a file with a name and a colour in each line."""
 
     row_type: ClassVar[type[mt.Row]] = NoteRow
     sources: ClassVar[tuple[str, ...]] = ("notes",)
     image_folder: ClassVar[str] = "notes"
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         for number, line in enumerate(self.lines(sources), 1):
             name, colour = line.split()
-            yield mt.RawRow(self.id(name), {"name": name, "colour": colour}, "notes.txt", f"line {number}")
+            yield mt.readers.RawRow(self.id(name), {"name": name, "colour": colour}, "notes.txt", f"line {number}")
 
-    def lines(self, sources: mt.SourcePaths) -> Iterable[str]:
+    def lines(self, sources: mt.readers.SourcePaths) -> Iterable[str]:
         return sources["notes"].read_text("utf-8").splitlines()
 
     def id(self, name: str) -> str:
         return name
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NoteRow | mt.Fault:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> NoteRow | mt.Fault:
         return NoteRow(id=raw.id, **raw.fields)
 
 
@@ -55,7 +55,7 @@ def draw_notes(folder: Path) -> dict[str, Path]:
     return {"notes": folder / "notes.txt"}
 
 
-class Notes(mt.Builder[NoteRow]):
+class Notes(mt.advanced.Builder[NoteRow]):
     """The note at a depth, among notes of other colours."""
 
     row_type: ClassVar[type[mt.Row]] = NoteRow
@@ -63,16 +63,16 @@ class Notes(mt.Builder[NoteRow]):
     instruction: ClassVar[str] = INSTRUCTION
 
     @property
-    def spec(self) -> mt.TaskSpec:
-        files = mt.FilePattern("notes/{name}_K{k}.jsonl")
-        return mt.TaskSpec(files, self.metric, placements=mt.Placements(mt.Depth, (0.0, 1.0)))
+    def spec(self) -> mt.advanced.TaskSpec:
+        files = mt.readers.FilePattern("notes/{name}_K{k}.jsonl")
+        return mt.advanced.TaskSpec(files, self.metric, placements=mt.Placements(mt.Depth, (0.0, 1.0)))
 
     def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         rows = [other for other in sources.rows if isinstance(other, NoteRow) and other.colour != row.colour]
         others = [self.note(other, "negative", (0,), row) for other in draws.order("notes", rows, lambda o: o.id)]
         units = tuple(replace(unit, place=(number,)) for number, unit in enumerate(self.ordered(others, row)))
         gold = self.note(row, "gold", None, row)
-        question = mt.Question(row.id, self.ask(row.name), {"name": row.name, "answer": self.answer(row)})
+        question = mt.advanced.Question(row.id, self.ask(row.name), {"name": row.name, "answer": self.answer(row)})
         return mt.Draft(
             (gold,),
             self.taken(units),
@@ -82,7 +82,7 @@ class Notes(mt.Builder[NoteRow]):
             separator="\n",
         )
 
-    def note(self, note: NoteRow, role: mt.Role, place: tuple[int, ...] | None, row: NoteRow) -> mt.Unit:
+    def note(self, note: NoteRow, role: mt.advanced.Role, place: tuple[int, ...] | None, row: NoteRow) -> mt.Unit:
         return mt.Unit(note.name, self.text(note, row), place, role)
 
     def text(self, note: NoteRow, row: NoteRow) -> str:
@@ -91,7 +91,7 @@ class Notes(mt.Builder[NoteRow]):
     def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
         return units
 
-    def taken(self, units: tuple[mt.Unit, ...]) -> mt.TakeOrder:
+    def taken(self, units: tuple[mt.Unit, ...]) -> mt.advanced.TakeOrder:
         return mt.InOrder(units)
 
     def ask(self, name: str) -> tuple[mt.Part, ...]:
@@ -107,7 +107,7 @@ class Notes(mt.Builder[NoteRow]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         units = [mt.Unit(f"{n}", text, (), "negative") for n, text in enumerate(record["notes"])]
-        return mt.assemble((self.instruction,), units, "\n", record["asked"])
+        return mt.advanced.assemble((self.instruction,), units, "\n", record["asked"])
 
 
 def wrong(base: type[Any] = Notes, **changes: Any) -> Any:
@@ -210,7 +210,7 @@ class EndsProcess(Notes):
 
 
 @dataclass(frozen=True)
-class _Once(mt.TakeOrder):
+class _Once(mt.advanced.TakeOrder):
     left: Iterator[mt.Unit]
 
     def units(self, length: int) -> Iterable[mt.Unit]:
@@ -218,7 +218,7 @@ class _Once(mt.TakeOrder):
 
 
 @dataclass(frozen=True)
-class _ByLength(mt.TakeOrder):
+class _ByLength(mt.advanced.TakeOrder):
     all: tuple[mt.Unit, ...]
     is_text: bool = False
 
@@ -262,7 +262,9 @@ def _colour(name: str) -> str:
 def _headed(inside: str, head: str) -> Any:
     """Return a task that writes the role of a unit at its beginning: in its text, or before it."""
 
-    def note(self: Notes, note: NoteRow, role: mt.Role, place: tuple[int, ...] | None, row: NoteRow) -> mt.Unit:
+    def note(
+        self: Notes, note: NoteRow, role: mt.advanced.Role, place: tuple[int, ...] | None, row: NoteRow
+    ) -> mt.Unit:
         text = inside.format(role=role) + self.text(note, row)
         return mt.Unit(note.name, text, place, role, head.format(role=role))
 
@@ -273,8 +275,8 @@ class GoldOffered(Notes):
     """Takes the gold note as long as there is room."""
 
     @property
-    def spec(self) -> mt.TaskSpec:
-        return mt.TaskSpec(mt.FilePattern("notes/{name}_K{k}.jsonl"), self.metric)
+    def spec(self) -> mt.advanced.TaskSpec:
+        return mt.advanced.TaskSpec(mt.readers.FilePattern("notes/{name}_K{k}.jsonl"), self.metric)
 
     def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         made = super().draft(row, sources, draws)
@@ -302,7 +304,7 @@ class FirstOf(Notes):
         return replace(made, required=(*made.required, other), questions=(question,))
 
     @property
-    def spec(self) -> mt.TaskSpec:
+    def spec(self) -> mt.advanced.TaskSpec:
         return replace(super().spec, placements=mt.Placements(mt.Permutation, (0, 1, 2, 3)))
 
 
@@ -338,48 +340,48 @@ Generous, Harsh, Moody, AnyText, AnyColour = (
 )
 
 
-class GenerousMetric(mt.Metric):
+class GenerousMetric(mt.metrics.Metric):
     """A metric that is content with anything."""
 
     name = "generous"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         return mt.Score(1.0)
 
 
-class HarshMetric(mt.Metric):
+class HarshMetric(mt.metrics.Metric):
     """A metric without a full score."""
 
     name = "harsh"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         return mt.Score(0.9 * (asked.prediction != ""))
 
 
-class MoodyMetric(mt.Metric):
+class MoodyMetric(mt.metrics.Metric):
     """A metric that raises for an empty output."""
 
     name = "moody"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         return mt.Score(float(len(asked.prediction) / len(asked.prediction)))
 
 
-class AnyTextMetric(mt.Metric):
+class AnyTextMetric(mt.metrics.Metric):
     """A metric that is content with any output."""
 
     name = "any-text"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         return mt.Score(float(bool(asked.prediction)))
 
 
-class AnyColourMetric(mt.Metric):
+class AnyColourMetric(mt.metrics.Metric):
     """A metric that is content with any colour."""
 
     name = "any-colour"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         return mt.Score(float(asked.prediction in COLOURS))
 
 

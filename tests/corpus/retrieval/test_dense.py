@@ -35,7 +35,7 @@ from mmlongbench.corpus.retrieval.dense import (
 )
 from mmlongbench.corpus.retrieval.pages import PictureRanker, TextRanker
 from mmlongbench.errors import BuildError
-from mmlongbench.task import PageId
+from mmlongbench.task.advanced import PageId
 
 LETTERS = "abcdefgh"
 

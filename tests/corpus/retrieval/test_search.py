@@ -197,9 +197,9 @@ def test_rank_bm25_is_for_small_corpora(drawn: Corpus, monkeypatch: pytest.Monke
 def test_texts_are_ranked_by_their_words_and_ties_by_place() -> None:
     texts = ["tea", "", "the tea harvest of the valley", "coffee", "harvest tea", "tea harvest"]
     for query in ("tea harvest", "Tea-HARVEST?"):
-        assert mt.rank_texts(query, texts) == (4, 5, 2, 0)
+        assert mt.advanced.rank_texts(query, texts) == (4, 5, 2, 0)
     for query, given in (("cocoa", texts), ("", texts), ("tea", ["", "  ", "…"]), ("tea", [])):
-        assert mt.rank_texts(query, given) == ()
+        assert mt.advanced.rank_texts(query, given) == ()
 
 
 def test_texts_are_ranked_as_a_corpus_of_them_is(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_texts_are_ranked_as_a_corpus_of_them_is(tmp_path: Path) -> None:
     oracle = RankBm25Index(corpus_of(tmp_path / "corpus", texts))
     for query in ("word1 word3", "word8 word2 word6", "word40 word5 word5", "word150 word4 word0 word3"):
         score = {hit.number: hit.score for hit in oracle.search(query, 200)}
-        ranked = mt.rank_texts(query, texts)
+        ranked = mt.advanced.rank_texts(query, texts)
         assert sorted(ranked) == sorted(score)
         ties = [math.isclose(score[one], score[other]) for one, other in pairwise(ranked)]
         assert not all(ties)
@@ -238,7 +238,7 @@ def test_words_rank_pages_that_share_one_and_a_page_without_text_is_not_ranked()
         "A recipe for rye bread.",
         "Ships sail at nine from a harbour.",
     ]
-    pages: list[mt.PageId] = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    pages: list[mt.advanced.PageId] = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
     ranker = WordRanker(lambda page: texts[pages.index(page)])
     assert ranker.rank("When does the ferry leave the harbour?", pages) == [0, 3]
     assert ranker.rank("zebra", pages) == []

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pymupdf
 
-from mmlongbench.task import Draws, literal_list
+from mmlongbench.task import Draws
+from mmlongbench.task.metrics import literal_list
 from tests.drawing.docvqa.pages import draw_report
 from tests.drawing.docvqa.reports import QuestionedReport, answer, find_cells, read_reports, sample_row
 

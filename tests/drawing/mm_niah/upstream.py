@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.task import Draws, ordinal_words
+from mmlongbench.task import Draws
+from mmlongbench.task.advanced import ordinal_words
 from tests.drawing.mm_niah.pages import sentence
 
 CARTOONS: dict[str, tuple[int, int, int]] = {

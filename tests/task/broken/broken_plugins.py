@@ -8,7 +8,7 @@ from typing import ClassVar
 import mmlongbench.task as mt
 
 
-class Incomplete(mt.Builder[mt.Row]):
+class Incomplete(mt.advanced.Builder[mt.Row]):
     """A builder that cannot draft."""
 
     row_type: ClassVar[type[mt.Row]] = mt.Row
@@ -21,7 +21,7 @@ class Stranger:
 class Hidden(Incomplete):
     """A builder that has an attribute in place of a method."""
 
-    spec = mt.TaskSpec(mt.FilePattern("hidden/{name}_K{k}.jsonl"), "sub_em")
+    spec = mt.advanced.TaskSpec(mt.readers.FilePattern("hidden/{name}_K{k}.jsonl"), "sub_em")
     needles = 1  # type: ignore[assignment]
 
     def draft(self, row: mt.Row, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:

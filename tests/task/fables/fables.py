@@ -22,20 +22,20 @@ class FableRow(mt.Row):
     moral: str
 
 
-class FableReader(mt.Reader[FableRow]):
+class FableReader(mt.readers.Reader[FableRow]):
     """Fables from a JSON Lines file."""
 
     row_type: ClassVar[type[mt.Row]] = FableRow
     sources: ClassVar[tuple[str, ...]] = ("fables",)
     image_folder: ClassVar[str] = "fables"
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """One row a fable."""
         fables = [json.loads(line) for line in sources["fables"].read_text("utf-8").splitlines()]
         for number, fable in enumerate(fables):
-            yield mt.RawRow(f"fables-{number}", fable, sources["fables"].name, f"line {number + 1}")
+            yield mt.readers.RawRow(f"fables-{number}", fable, sources["fables"].name, f"line {number + 1}")
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> FableRow | mt.Fault:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> FableRow | mt.Fault:
         """A fable with its moral; one that has none is named."""
         if not raw.fields.get("moral"):
             return mt.Fault("no-moral", "a moral", "nothing", field="moral")
@@ -56,12 +56,12 @@ def draw_fables(folder: Path) -> dict[str, Path]:
     return {"fables": path}
 
 
-class Fables(mt.Builder[FableRow]):
+class Fables(mt.advanced.Builder[FableRow]):
     """The moral of a fable, at a depth among others."""
 
     row_type: ClassVar[type[mt.Row]] = FableRow
-    spec = mt.TaskSpec(
-        files=mt.FilePattern("fables/{name}_K{k}_dep{placements}.jsonl"),
+    spec = mt.advanced.TaskSpec(
+        files=mt.readers.FilePattern("fables/{name}_K{k}_dep{placements}.jsonl"),
         metric="sub_em",
         placements=mt.Placements(mt.Depth, mt.DEPTHS),
     )
@@ -73,7 +73,7 @@ class Fables(mt.Builder[FableRow]):
         others = [other for other in sources.rows if isinstance(other, FableRow) and other.id != row.id]
         drawn = draws.order("others", others, lambda fable: fable.title)
         units = tuple(_fable(other.title, other.text, "negative", (n,)) for n, other in enumerate(drawn))
-        question = mt.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
+        question = mt.advanced.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
         return mt.Draft((gold,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,))
 
     def record(self, example: mt.PackedExample) -> mt.Record:
@@ -85,10 +85,10 @@ class Fables(mt.Builder[FableRow]):
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """The prompt of a line."""
         units = [_fable(fable["title"], fable["text"], "negative", (0,)) for fable in record["fables"]]
-        return mt.assemble((INSTRUCTION,), units, "\n\n", _ask(record["title"]))
+        return mt.advanced.assemble((INSTRUCTION,), units, "\n\n", _ask(record["title"]))
 
 
-def _fable(title: str, text: str, role: mt.Role, place: tuple[int, ...] | None) -> mt.Unit:
+def _fable(title: str, text: str, role: mt.advanced.Role, place: tuple[int, ...] | None) -> mt.Unit:
     return mt.Unit(title, text, place, role, head=f"{title}: ")
 
 

@@ -19,22 +19,22 @@ class TileRow(mt.Row):
     tile: str
 
 
-class TileReader(mt.Reader[TileRow]):
+class TileReader(mt.readers.Reader[TileRow]):
     """Two questions about tiles, and a picture for each tile."""
 
     row_type: ClassVar[type[mt.Row]] = TileRow
     sources: ClassVar[tuple[str, ...]] = ("tiles",)
     image_folder: ClassVar[str] = "tiles"
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         for number in range(2):
-            yield mt.RawRow(f"tile-{number}", {"tile": f"{number}.png"})
+            yield mt.readers.RawRow(f"tile-{number}", {"tile": f"{number}.png"})
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow | mt.Fault:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> TileRow | mt.Fault:
         return TileRow(id=raw.id, tile=raw.fields["tile"])
 
-    def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        return mt.file_inside(sources["tiles"], name)
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> mt.readers.PictureFile | None:
+        return mt.readers.file_inside(sources["tiles"], name)
 
 
 def draw_tiles(folder: Path) -> dict[str, Path]:
@@ -45,7 +45,7 @@ def draw_tiles(folder: Path) -> dict[str, Path]:
     return {"tiles": folder}
 
 
-class Lined(mt.Builder[TileRow]):
+class Lined(mt.advanced.Builder[TileRow]):
     """A picture at a depth among others, each in a line of its own; the base class of the other tasks."""
 
     row_type: ClassVar[type[mt.Row]] = TileRow
@@ -54,13 +54,19 @@ class Lined(mt.Builder[TileRow]):
     instruction: ClassVar[str] = "Look at the tiles.\n\n"
 
     @property
-    def spec(self) -> mt.TaskSpec:
-        return mt.TaskSpec(mt.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements)
+    def spec(self) -> mt.advanced.TaskSpec:
+        return mt.advanced.TaskSpec(
+            mt.readers.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements
+        )
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        return self.context(row.id, [row.tile], [mt.Question(row.id, _ask(row.tile), {"tile": row.tile})], sources)
+        return self.context(
+            row.id, [row.tile], [mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile})], sources
+        )
 
-    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mt.Question], sources: mt.Sources) -> mt.Draft:
+    def context(
+        self, id: str, tiles: Sequence[str], questions: Sequence[mt.advanced.Question], sources: mt.Sources
+    ) -> mt.Draft:
         needles = tuple(self.unit(sources, tile, "needle", None) for tile in tiles)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" not in tiles]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
@@ -83,7 +89,7 @@ class Lined(mt.Builder[TileRow]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         units = [mt.Unit(str(n), _body(at[1]), (), "negative", at[0], at[2]) for n, at in enumerate(record["units"])]
-        return mt.assemble((self.instruction,), units, self.separator, _ask(record["tile"]))
+        return mt.advanced.assemble((self.instruction,), units, self.separator, _ask(record["tile"]))
 
 
 class Inline(Lined):
@@ -166,7 +172,7 @@ class Blanks(Lined):
         )
         texts = [f"Passage {n} begins.\nIt has two lines.\n\n\n\nAnd it ends. So it does." for n in range(TILES)]
         units = tuple(mt.Unit(f"passage {n}", text, (n,), "negative") for n, text in enumerate(texts))
-        question = mt.Question(row.id, _ask(row.tile), {"tile": row.tile})
+        question = mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile})
         return mt.Draft(
             needles,
             mt.InOrder(units),
@@ -180,7 +186,7 @@ class Blanks(Lined):
         return [_secret(0), _secret(1)]
 
 
-class _Lines(mt.FileFormat):
+class _Lines(mt.readers.FileFormat):
     """Records as lines, in a format of the task's own."""
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
@@ -195,20 +201,20 @@ class Bundled(Lined):
     """Makes a new format for its second file at each access."""
 
     @property
-    def spec(self) -> mt.TaskSpec:
-        bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}_all.json"), _Lines())
-        return mt.TaskSpec(
-            mt.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements, bundle=bundle
+    def spec(self) -> mt.advanced.TaskSpec:
+        bundle = mt.advanced.Bundle(mt.readers.FilePattern("tiles/{name}_K{k}_all.json"), _Lines())
+        return mt.advanced.TaskSpec(
+            mt.readers.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements, bundle=bundle
         )
 
 
-class SharedPermutations(Lined, mt.SharedContextBuilder[TileRow]):
+class SharedPermutations(Lined, mt.advanced.SharedContextBuilder[TileRow]):
     """Questions that share a context, whose tiles stand in permutations."""
 
     placements = mt.Placements(mt.Permutation, (0, 1))
 
     def contexts(self, rows: Sequence[TileRow], sources: mt.Sources) -> Sequence[mt.Draft]:
-        questions = [mt.Question(row.id, _ask(row.tile), {"tile": row.tile}) for row in rows]
+        questions = [mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile}) for row in rows]
         return [self.context("shared", [row.tile for row in rows], questions, sources)]
 
 
@@ -217,7 +223,9 @@ class InlineTwo(Inline):
 
     placements = mt.Placements(mt.Permutation, (0, 1, 2, 3))
 
-    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mt.Question], sources: mt.Sources) -> mt.Draft:
+    def context(
+        self, id: str, tiles: Sequence[str], questions: Sequence[mt.advanced.Question], sources: mt.Sources
+    ) -> mt.Draft:
         return super().context(id, ("1.png", "0.png"), questions, sources)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
@@ -231,7 +239,9 @@ class InlineTwo(Inline):
 class InlinePrefix(InlineTwo):
     """Three needles of a few words, each like the texts around it."""
 
-    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mt.Question], sources: mt.Sources) -> mt.Draft:
+    def context(
+        self, id: str, tiles: Sequence[str], questions: Sequence[mt.advanced.Question], sources: mt.Sources
+    ) -> mt.Draft:
         return Inline.context(self, id, ("1.png", "0.png", "7.png"), questions, sources)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
@@ -249,7 +259,7 @@ class MixedLines(Lined):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         units = [mt.Unit(str(n), _body(at[1]), (), "negative", at[0], at[2]) for n, at in enumerate(record["units"])]
-        return mt.assemble((self.instruction,), units, _between(record["id"]), _ask(record["tile"]))
+        return mt.advanced.assemble((self.instruction,), units, _between(record["id"]), _ask(record["tile"]))
 
 
 def _between(id: str) -> str:

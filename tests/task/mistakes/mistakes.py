@@ -20,22 +20,22 @@ class TileRow(mt.Row):
     tile: str
 
 
-class TileReader(mt.Reader[TileRow]):
+class TileReader(mt.readers.Reader[TileRow]):
     """Tiles: a file of names, and a picture for each."""
 
     row_type: ClassVar[type[mt.Row]] = TileRow
     sources: ClassVar[tuple[str, ...]] = ("tiles",)
     image_folder: ClassVar[str] = "tiles"
 
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         for number in range(2):
-            yield mt.RawRow(f"tile-{number}", {"tile": f"{number}.png"}, "tiles.txt", f"line {number + 1}")
+            yield mt.readers.RawRow(f"tile-{number}", {"tile": f"{number}.png"}, "tiles.txt", f"line {number + 1}")
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow | mt.Fault:
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> TileRow | mt.Fault:
         return TileRow(id=raw.id, tile=raw.fields["tile"])
 
-    def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        return mt.file_inside(sources["tiles"], name)
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> mt.readers.PictureFile | None:
+        return mt.readers.file_inside(sources["tiles"], name)
 
 
 def draw_tiles(folder: Path) -> dict[str, Path]:
@@ -46,24 +46,24 @@ def draw_tiles(folder: Path) -> dict[str, Path]:
     return {"tiles": folder}
 
 
-class Tiles(mt.Builder[TileRow]):
+class Tiles(mt.advanced.Builder[TileRow]):
     """The tile at a depth among the others."""
 
     row_type: ClassVar[type[mt.Row]] = TileRow
     metric: ClassVar[str] = "sub_em"
     further: ClassVar[tuple[str, ...]] = ()
-    bundle: ClassVar[mt.Bundle | None] = None
+    bundle: ClassVar[mt.advanced.Bundle | None] = None
 
     @property
-    def spec(self) -> mt.TaskSpec:
-        files, depths = mt.FilePattern("tiles/{name}_K{k}.jsonl"), mt.Placements(mt.Depth, (0.0, 1.0))
-        return mt.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
+    def spec(self) -> mt.advanced.TaskSpec:
+        files, depths = mt.readers.FilePattern("tiles/{name}_K{k}.jsonl"), mt.Placements(mt.Depth, (0.0, 1.0))
+        return mt.advanced.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         needle = self.unit(sources, row.tile, "needle", None)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
-        question = mt.Question(row.id, _ask(row.tile), {"tile": row.tile})
+        question = mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile})
         return mt.Draft(
             (needle,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,), separator="\n"
         )
@@ -77,7 +77,7 @@ class Tiles(mt.Builder[TileRow]):
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         units = [mt.Unit(path, mt.Image(path), (), "negative") for path in record["tiles"]]
-        return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
+        return mt.advanced.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
 
 
 def _ask(tile: str) -> tuple[mt.Part, ...]:
@@ -208,7 +208,7 @@ UnknownFurther = wrong(Tiles, further=("judge-nothing",))
 # Declarations and formats
 
 
-class _Forgetful(mt.FileFormat):
+class _Forgetful(mt.readers.FileFormat):
     """A file that forgets all but the first tile."""
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
@@ -222,19 +222,19 @@ class _Forgetful(mt.FileFormat):
 class _Lines:
     """A format that is no subclass."""
 
-    bundle = mt.JsonLines.bundle
-    unbundle = mt.JsonLines.unbundle
-    read = mt.JsonLines.read
+    bundle = mt.readers.JsonLines.bundle
+    unbundle = mt.readers.JsonLines.unbundle
+    read = mt.readers.JsonLines.read
 
 
 SPEC: Any = Tiles.spec
-IN_ONE = mt.FilePattern("tiles/{name}_K{k}.json")
+IN_ONE = mt.readers.FilePattern("tiles/{name}_K{k}.json")
 SpecKey = wrong(Tiles, spec=property(fail))
 InitKey = wrong(Tiles, __init__=fail)
 NoSpec = wrong(Tiles, spec="sub_em")
 NoFormat = wrong(Tiles, spec=property(lambda self: replace(SPEC.fget(self), format=_Lines())))
-Forgetful = wrong(Tiles, bundle=mt.Bundle(IN_ONE, _Forgetful()))
-NoBundleFormat = wrong(Tiles, bundle=mt.Bundle(IN_ONE, _Forgetful))  # type: ignore[arg-type]
+Forgetful = wrong(Tiles, bundle=mt.advanced.Bundle(IN_ONE, _Forgetful()))
+NoBundleFormat = wrong(Tiles, bundle=mt.advanced.Bundle(IN_ONE, _Forgetful))  # type: ignore[arg-type]
 
 # Readers
 
@@ -270,7 +270,9 @@ def rows_of(kind: type[TileRow], **more: Any) -> Any:
     return wrong(TileReader, row_type=kind, row=row)
 
 
-def _row_and_fail(self: TileReader, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+def _row_and_fail(
+    self: TileReader, sources: mt.readers.SourcePaths
+) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
     yield from TileReader.raw_rows(self, sources)
     raise KeyError("boo")
 
@@ -322,24 +324,24 @@ def draw_between(folder: Path, tiles: int) -> dict[str, Path]:
     return draw_tiles(folder)
 
 
-class Picky(mt.Metric):
+class Picky(mt.metrics.Metric):
     """A metric that implements `answer_fault`."""
 
     name = "picky"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         raise AssertionError("a build calls no score() of a stranger")
 
-    def answer_fault(self, asked: mt.ScoringInput) -> str:
+    def answer_fault(self, asked: mt.metrics.ScoringInput) -> str:
         return "" if isinstance(asked.answer, list) else "expected a list"
 
 
-class Wayward(mt.Metric):
+class Wayward(mt.metrics.Metric):
     """A correct metric that cannot score anything during a build."""
 
     name = "wayward"
 
-    def score(self, asked: mt.ScoringInput) -> mt.Score:
+    def score(self, asked: mt.metrics.ScoringInput) -> mt.Score:
         if not asked.prediction.startswith("{"):
             return mt.Score(None, failure="no JSON")
         raise KeyError("documents")

@@ -1,6 +1,6 @@
 """Small tasks, each for one thing that units may be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import mmlongbench.task as mt
@@ -124,6 +124,84 @@ class Reasoned(Postcards):
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Ask for reasons."""
         return self.prompt({**record, "question": f"{record['question']} Think step by step."})
+
+
+class Moody(Reasoned):
+    """The postcards, with a form of the prompt that another process does not give."""
+
+    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
+        """Ask for reasons."""
+        return self.prompt({**record, "question": f"{record['question']} {hash(variant)}"})
+
+
+class Pair(mt.Options):
+    """What the notes of a dataset are about."""
+
+    says: str = "agree"
+    """Whether a later note says the same (`agree`) or another thing (`differ`)."""
+
+
+class Paired(mt.Task[Step]):
+    """Two datasets of the same contexts that differ in one unit."""
+
+    metric = "sub_em"
+    placements = mt.Placements(mt.Permutation, (0,), in_order=True)
+    options_type = Pair
+    options: Pair
+
+    def selects(self, sources: mt.Sources) -> Callable[[Step], bool]:
+        """Ask about recipes."""
+        return lambda row: bool(row.recipe)
+
+    def question(self, row: Step) -> str:
+        """Ask for the first step."""
+        return f"What was the first step of {row.recipe} at first?"
+
+    def draft(self, row: Step, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Put a first note and a later one among other lines."""
+        later = row.steps[0] if self.options.says == "agree" else row.steps[1]
+        notes = [mt.Unit("note", f"{row.recipe}: {row.steps[0]}"), mt.Unit("later", f"{row.recipe}, later: {later}")]
+        lines = [other for other in self.rows(sources) if other.line]
+        hay = [mt.Unit(other.id, other.line) for other in draws.order("lines", lines, _id)]
+        return mt.Draft(tuple(notes), mt.InOrder(hay), answer=row.steps[0])
+
+
+class Book(mt.Row):
+    """A book and its shelf."""
+
+    title: str
+    shelf: str
+
+
+class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
+    """All questions share one context. The places of its lines are drawn apart from the order of taking."""
+
+    metric = "sub_em"
+    instruction = "This is a catalogue.\n\n"
+    separator = "\n"
+
+    def question(self, row: Book) -> str:
+        """Ask for the shelf of a book."""
+        return f"On which shelf is {row.title}?"
+
+    def answer(self, example: mt.PackedExample) -> str:
+        """Return the shelf, if the context has the book."""
+        if example.row.id not in [unit.id for unit in example.units]:
+            raise mt.Rejected("the catalogue ends before this book")
+        return str(example.row.shelf)
+
+    def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.Draft]:
+        """Return the catalogue, about which all rows are asked."""
+        draws = sources.draws
+        lines = [
+            mt.Unit(book.id, f"{book.title}: shelf {book.shelf}", (draws.rank("place", book.id),))
+            for book in draws.order("taken", self.rows(sources), _id)
+        ]
+        return [self.shared("catalogue", mt.Draft((), mt.InOrder(lines)), rows)]
+
+    def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Return the catalogue with the question of one row."""
+        return self.contexts([row], sources)[0]
 
 
 def _id(row: mt.Row) -> str:
