@@ -312,15 +312,12 @@ def _wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | N
 
 
 def _revised(question: Question, decision: Decision) -> Question:
-    """Return a question with the fields that an annotator changed. A new answer has the format of the old one if it
-    fits, otherwise that of its form.
-    """
     change, fields = decision.revision, dict[str, object]()
     if change is None:
         return question
     if change.question is not None:
         fields["question"] = change.question
-    if change.answer is not None:
+    if change.answer is not None:  # it has the format of the old one if it fits, otherwise that of its form
         form = "List" if len(change.answer) > 1 else format_of(change.answer[0])
         if form not in ("List", "None") and question.answer_format not in ("None", "List"):
             form = question.answer_format

@@ -304,15 +304,13 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
 
 
 def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
-    """Return why the header does not tell its column from the others; empty if it does.
-
-    Where another header has the same words, both columns must be spanned by as many lines, and by other words.
-    """
+    """Return why the header does not tell its column from the others; empty if it does."""
     for at, other in enumerate(headers):
         if at != column and (own := YEAR.sub("", normal(header.leaf)).strip()) and _is_in(own, other.above):
             return "header-of-two-columns"  # `Benefits 2017` beside columns below `Pension benefits`
         if at == column or not _can_mean(header, other):
             continue
+        # both columns must be spanned by as many lines, and by other words
         is_spanned = header.above and other.above and len(header.parts) == len(other.parts)
         if not is_spanned or _is_in(header.above, other.above) or _is_in(header.text, other.text):
             return "header-of-two-columns"

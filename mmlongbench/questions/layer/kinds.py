@@ -172,9 +172,7 @@ def _joins(facts: Sequence[Fact], draws: Draws) -> Iterator[Candidate]:
 
 
 def _neighbours(facts: Sequence[Fact], draws: Draws, what: str, count: int) -> Iterator[tuple[Fact, ...]]:
-    """Yield rows of one column that follow each other in one group and have one unit, as far as names and signs tell.
-    Which ones of a column are drawn.
-    """
+    """Yield, drawn, rows of a column that follow each other in one group and have one unit, as far as names tell."""
     columns: dict[tuple[object, int], list[Fact]] = {}
     for fact in facts:
         columns.setdefault((fact.table, fact.column), []).append(fact)

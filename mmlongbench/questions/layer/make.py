@@ -133,10 +133,10 @@ def make_questions(
     if taken and not twins:
         notes += ("no question is unanswerable: no row or column of another document fits",)
     questions = [_question(name, works[name].sha256, candidate, others[name]) for name, candidate in asked]
-    reports = [
-        work.report.model_copy(update={"questions": _counts(each.kind for each in questions if each.document == name)})
-        for name, work in works.items()
-    ]
+    reports = []
+    for name, work in works.items():
+        kinds = Counter(question.kind for question in questions if question.document == name)
+        reports.append(work.report.model_copy(update={"questions": dict(sorted(kinds.items()))}))
     write_lines(out / DOCUMENTS, reports)
     counts = {
         "documents": len(works),
@@ -190,7 +190,7 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
             unread=tuple(sorted(unread)),
             tables=sum(len(page.tables) for page in pages),
             facts=len(facts),
-            candidates=_counts(candidate.kind for candidate in candidates),
+            candidates=dict(sorted(Counter(candidate.kind for candidate in candidates).items())),
             questions={},
             losses=dict(sorted(losses.items())),
         ),
@@ -329,9 +329,7 @@ def chosen(
 
 
 def _largest(order: Sequence[Named], of_document: int, of_kind: int) -> Counter[tuple[str, str]]:
-    """Return how many questions of each document and kind the largest file has in which a document has at most one of
-    `of_document` questions, and a kind one of `of_kind`.
-    """
+    """Return how many questions of each document and kind the largest file has that keeps both shares."""
     size = len(order)
     # fewer places never give more questions, so no file between two sizes keeps the shares
     while (counts := _most(order, size // of_document, size // of_kind)).total() < size:
@@ -389,9 +387,7 @@ def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapp
 def _with_twins(
     taken: Sequence[Named], works: Mapping[str, Work], others: Mapping[str, PageIndex]
 ) -> tuple[list[Named], int]:
-    """Return questions of which a drawn share is replaced by twins, and how many are. Two twins of a document have
-    other words, because they have one answer.
-    """
+    # two twins of a document have other words, because they have one answer
     asked, twins, names = list(taken), list[Named](), set[str]()
     draws = Draws(("twins of questions", *sorted({works[name].sha256 for name, _ in taken})))
     wanted = max(len(asked) // ABSENT_SHARE, 1)
@@ -479,7 +475,3 @@ def _readable(documents: Path, unreadable: list[Reject]) -> Iterator[tuple[Path,
 def _unread(name: str, reason: str, found: str, expected: str) -> Reject:
     id = question_id("", "document", name)
     return Reject(id=id, document=name, stage="document", reason=reason, found=shown_name(found), expected=expected)
-
-
-def _counts(kinds: Iterator[str]) -> dict[str, int]:
-    return dict(sorted(Counter(kinds).items()))

@@ -209,9 +209,7 @@ def _joined(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _split(piece: Piece, columns: Sequence[Span]) -> list[Piece]:
-    """Split a piece between columns where a gap between its words is clearly wider than the others: headers of narrow
-    columns may be nearer to each other than cells usually are.
-    """
+    # headers of narrow columns may be nearer to each other than cells usually are: the widest gaps count
     words = piece.words
     gaps = [after.box.x0 - before.box.x1 for before, after in pairwise(words)]
     middles = [(left[1] + right[0]) / 2 for left, right in pairwise(columns)]
@@ -368,9 +366,7 @@ def _is_data(line: TextLine) -> bool:
 
 
 def _columns(data: Sequence[TextLine]) -> tuple[Span, ...]:
-    """Return the edges of columns: values whose ranges overlap are in one column. Of more than two, each has at least
-    two rows.
-    """
+    """Return the edges of columns, in which values overlap. Of more than two columns, each has at least two rows."""
     values = [[piece.box for piece in line.pieces[1:] if piece.is_value] for line in data]
     columns: list[Span] = []
     for x0, x1 in sorted((box.x0, box.x1) for boxes in values for box in boxes):

@@ -208,10 +208,9 @@ def read_library(
     with progress.bar("documents", len(files)) as advance:
         for name, path in files.items():
             if isinstance(path, Fault):  # a link out of the folder, which a build refuses, too; or two of one name
+                line = DocumentLine(doc=shown_name(name), sha256="", pages=0, reason=path.reason)
                 detail = f"expected {path.expected}, found {path.found}; {path.todo}"
-                left_out.append(
-                    DocumentLine(doc=shown_name(name), sha256="", pages=0, reason=path.reason, detail=detail)
-                )
+                left_out.append(line.model_copy(update={"detail": detail}))
                 advance()
                 continue
             line = DocumentLine(doc=shown_name(name), sha256=sha256_of(path), pages=0, **told.get(name, {}))

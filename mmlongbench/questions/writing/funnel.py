@@ -51,7 +51,6 @@ _COUNTS = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.I
 AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
 """The checks that a question goes through again if the last of them revised its evidence."""
 DRAFT_PASSES = 0.97  # the share of drafts that have the form; our choice
-PENDING = "call-failed"  # the reason of a question whose call got no reply
 
 
 @dataclass
@@ -170,7 +169,7 @@ class Funnel:
                 line = do(item, desk)
             except CallFailedError as error:
                 slot = item.id if isinstance(item, Slot) else item.slot
-                line = Judged(slot=slot, outcome="pending", reason=PENDING, detail=str(error)[:300])
+                line = Judged(slot=slot, outcome="pending", reason="call-failed", detail=str(error)[:300])
             return line.model_copy(update={"calls": tuple(desk.calls)})
 
         lines: list[Judged] = []

@@ -13,7 +13,7 @@ Besides the files of `questions.table` the folder has
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -140,8 +140,24 @@ def _write(documents: Path, funnel: Funnel, report: Report) -> None:
     table.write_folder(out, documents, "model", accepted, _rejects(funnel), report.counts)
     table.write_lines(out / HELD, [_question(candidate, library) for candidate in funnel.held])
     table.write_lines(out / SURPLUS, [_question(candidate, library) for candidate in funnel.surplus])
-    provenance = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in _provenance(funnel))
-    write_whole(out / PROVENANCE, (f"{line}\n".encode() for line in provenance))
+    steps: dict[str, list[dict[str, object]]] = {}  # what every stage said about a question, with every call
+    for stage, lines in funnel.stages.items():
+        for line in lines:
+            if line.calls or line.reason or line.detail:
+                said = line.model_dump(mode="json", exclude={"slot", "candidate"}, exclude_defaults=True)
+                steps.setdefault(line.slot, []).append({"stage": stage, **said})
+    provenance = [
+        {
+            "id": _id(candidate.slot, candidate.doc, library),
+            "slot": candidate.slot,
+            "document": candidate.doc,
+            "author": candidate.author,
+            "steps": steps[candidate.slot],
+        }
+        for candidate in sorted((*funnel.accepted, *funnel.held, *funnel.surplus), key=lambda candidate: candidate.slot)
+    ]
+    texts = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in provenance)
+    write_whole(out / PROVENANCE, (f"{text}\n".encode() for text in texts))
     write_whole(out / REPORT, [report.model_dump_json(indent=1).encode(), b"\n"])
 
     files = [out / name for name in OF_RESULT] + sorted((out / STAGES).glob("*.jsonl"))
@@ -221,20 +237,3 @@ def _rejects(funnel: Funnel) -> list[Reject]:
             )
         )
     return rejects
-
-
-def _provenance(funnel: Funnel) -> Iterator[dict[str, object]]:
-    steps: dict[str, list[dict[str, object]]] = {}
-    for stage, lines in funnel.stages.items():
-        for line in lines:
-            if line.calls or line.reason or line.detail:
-                said = line.model_dump(mode="json", exclude={"slot", "candidate"}, exclude_defaults=True)
-                steps.setdefault(line.slot, []).append({"stage": stage, **said})
-    for candidate in sorted((*funnel.accepted, *funnel.held, *funnel.surplus), key=lambda candidate: candidate.slot):
-        yield {
-            "id": _id(candidate.slot, candidate.doc, funnel.library),
-            "slot": candidate.slot,
-            "document": candidate.doc,
-            "author": candidate.author,
-            "steps": steps[candidate.slot],
-        }

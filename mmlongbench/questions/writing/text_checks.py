@@ -167,9 +167,7 @@ def _rows_that_fit(question: str, document: ReadDocument, pages: Sequence[int]) 
 
 
 def _check_edit(candidate: Candidate, document: ReadDocument) -> Judged:
-    """Check an unanswerable question that was made from an answerable one, its parent: they must differ in one
-    qualifier, such as a year, and the document must not have the new one.
-    """
+    """An edit differs from its parent in one qualifier, such as a year, and the document does not have the new one."""
     was, now = words(candidate.was).split(), words(candidate.question).split()
     changes = [edit for edit in SequenceMatcher(None, was, now, autojunk=False).get_opcodes() if edit[0] != "equal"]
     if len(changes) != 1 or changes[0][0] != "replace":
