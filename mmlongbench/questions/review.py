@@ -35,8 +35,7 @@ HELD = "held.jsonl"
 ERRATA = "errata.yaml"
 RESAMPLES = 2000  # how often documents are drawn with replacement, for the interval of kappa
 _HEAD = "# What people changed in these questions, who and why. The manifest applies this file.\n"
-Label: TypeAlias = Literal["Retain", "Revise", "Remove"]
-"""What an annotator decides about a question (MMLongBench-Doc, A.4)."""
+Label: TypeAlias = Literal["Retain", "Revise", "Remove"]  # an annotator's decision (A.4)
 LABELS: tuple[Label, ...] = ("Retain", "Revise", "Remove")
 PROBLEMS: Mapping[str, str] = {
     "wrong-answer-or-pages": "the answer or its pages are wrong; usually Revise",
@@ -63,8 +62,6 @@ _FORMULA = ("=", "+", "-", "@", "\t")  # the beginnings of cells that a spreadsh
 
 
 class Revision(Line):
-    """The new fields of a question; None where nothing changes."""
-
     question: str | None = None
     answer: tuple[str, ...] | None = None
     pages: tuple[int, ...] | None = None
@@ -216,8 +213,7 @@ class Agreement(Line):
     """How often the first annotator said the row's label and the second the column's: Retain, Revise, Remove."""
     equal: float | None = None  # the share of equal decisions
     kappa: float | None = None  # Cohen's kappa; None if it is not defined, because everybody gave one label
-    interval: tuple[float, float] | None = None
-    """The interval of kappa that contains 95 % of resamples of documents; None if there are fewer than two."""
+    interval: tuple[float, float] | None = None  # that contains 95 % of resamples of two or more documents
     ac1: float | None = None
 
 

@@ -57,25 +57,20 @@ class Question(Line):
     document: str
     document_sha256: str
     question: str
-    answer: str | tuple[str, ...]
-    """A text, or the elements of a list; `Not answerable` if the document does not answer the question."""
+    answer: str | tuple[str, ...]  # or the elements of a list; `Not answerable` if there is no answer
     answer_format: AnswerFormat
-    pages: tuple[int, ...]
-    """The pages that are needed for the answer, counted from 1, ascending; empty if there is no answer."""
+    pages: tuple[int, ...]  # needed for the answer, from 1, ascending; empty if there is no answer
     sources: tuple[Source, ...] = ()  # where the answer is found
     kind: str  # what is asked for, such as `table-value` or `cross-page`
     synthetic: Maker  # what made the question. Such questions are never averaged with questions of people.
     accepted: tuple[str, ...] = ()  # other answers that are right
     doc_type: str = ""
     grounding: tuple[Grounding, ...] = ()
-    derived: str = ""
-    """How the answer follows from the operands in `grounding`, such as `sum`; empty if the answer stands on a page."""
-    twin_of: str = ""
-    """The id of the answerable question that an unanswerable one is a minimal edit of; empty for other questions."""
+    derived: str = ""  # how the answer follows from the operands, such as `sum`; empty if it stands on a page
+    twin_of: str = ""  # the id of the question that an unanswerable one is a minimal edit of
     edit: str = ""  # what was changed for an unanswerable question, such as `2019 → 2014`; empty for other questions
     alternatives: tuple[int, ...] = ()  # pages that answer the question too, counted from 1
-    notes: dict[str, str] = {}
-    """Further facts about the question by name, such as the model that wrote it, or a digest of a call."""
+    notes: dict[str, str] = {}  # further facts by name, such as the model that wrote it
 
 
 class Reject(Line):
@@ -139,8 +134,6 @@ questions; an answer may have several sources."""
 
 
 class Share(Line):
-    """How often a value occurs: its count, its share in per cent, and the share in MMLongBench-Doc, if it has one."""
-
     value: str
     count: int
     share: float

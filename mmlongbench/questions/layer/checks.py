@@ -21,8 +21,7 @@ from mmlongbench.questions.layer.facts import answer_of, normal
 from mmlongbench.questions.layer.kinds import Candidate, Mark
 from mmlongbench.questions.layer.page import Box, Page
 
-MAX_QUESTION_WORDS, MAX_ANSWER_WORDS = 75, 5
-"""MMLongBench-Doc's longest question has 60 words; MMLongBench leaves out longer answers."""
+MAX_QUESTION_WORDS, MAX_ANSWER_WORDS = 75, 5  # MMLongBench-Doc's longest question has 60 words
 BATCH = 48  # how many boxes one call of the program reads
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
 _MODES = ("7", "6")  # how tesseract reads a picture: as one line, then, if the words differ, as a block

@@ -42,8 +42,6 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A question before its checks."""
-
     kind: str
     question: str
     answer: str | tuple[str, ...]

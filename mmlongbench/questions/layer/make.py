@@ -41,8 +41,7 @@ from mmlongbench.questions.table import (
 
 DOCUMENTS = "documents.jsonl"  # the file with a line for each document: what it gives, and why not more
 LAYERS = "layers"  # the folder of the cache, below the output
-ABSENT_SHARE = 20
-"""One of so many questions has no answer: with more, the audit of shortcuts would find that refusing all pays."""
+ABSENT_SHARE = 20  # one of so many has no answer: with more, an audit would find that refusing all pays
 MOST_OF_A_PAGE = 5  # how many questions may need a page
 MOST_OF_A_KIND = 25  # how many questions of a kind a document may have
 OF_A_DOCUMENT, OF_A_KIND = 5, 4  # a document has at most one of so many questions of a file, and a kind one of so many

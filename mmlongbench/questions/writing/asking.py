@@ -45,19 +45,14 @@ class WritingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    authors: tuple[str, ...] = Field(min_length=1)
-    """The models that write and check; each slot draws one of them as its author."""
+    authors: tuple[str, ...] = Field(min_length=1)  # each slot draws one of them as its author
     checkers: tuple[str, ...] = ()  # models that only check
     seed: int = 0
-    per_document: int = Field(default=0, ge=0, le=500)
-    """How many questions are wanted of a document; 0: the minimum of MMLongBench-Doc for its type."""
-    over: float = Field(default=2.0, ge=1, le=10)
-    """Slots for one wanted question; half of the drafts are expected to fail a check."""
+    per_document: int = Field(default=0, ge=0, le=500)  # 0: the minimum of MMLongBench-Doc for its type
+    over: float = Field(default=2.0, ge=1, le=10)  # slots for one wanted question, because drafts fail
     dpi: int = Field(default=144, ge=36, le=300)  # the resolution of the pages that models see
-    published_after: str = ""
-    """Documents published on this date (2024-05-31) or before are left out; empty: all are used."""
-    strict_anchor: bool = False
-    """Whether a question that another document answers with another answer is rejected instead of noted."""
+    published_after: str = ""  # documents of this date (2024-05-31) or before are left out
+    strict_anchor: bool = False  # rejects a question that another document answers otherwise, instead of noting it
     attempts: int = Field(default=3, ge=1, le=10)  # how often a model is asked for one reply, until it has the form
 
     @property
@@ -263,14 +258,12 @@ class Desk:
     def ask_about(
         self, candidate: Candidate, stage: str, model: str, instruction: str, form: type[F], pages: Sequence[int]
     ) -> F | NoAnswer:
-        """Return what a model says about a question and its answer, from pages of its document."""
         shown, asked = self.library.shown(candidate.doc, pages), material(candidate, with_answer=True)
         return self.ask(Request(stage, model, instruction, asked, form, shown))
 
     def answer(
         self, candidate: Candidate, stage: str, model: str, pages: Sequence[int], doc: str = ""
     ) -> Answered | NoAnswer:
-        """Return a model's answer to a question from pages of its document, or of another one."""
         shown = self.library.shown(doc or candidate.doc, pages)
         return self.ask(Request(stage, model, wording("answer"), material(candidate), Answered, shown))
 

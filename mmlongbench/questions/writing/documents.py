@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from rank_bm25 import BM25Okapi
 
 LabelledPage: TypeAlias = tuple[str, Picture]  # a page as a model sees it, with a label such as `Page 4`
-ABOUT = Columns(("doc",), ("doc_type", "published"))
-"""The columns of the table that says what documents are and when they were published."""
+ABOUT = Columns(("doc",), ("doc_type", "published"))  # the table that says what documents are
 SHARED_PAGES = 0.10  # the share of a document's pages in a benchmark from which the whole document is left out
 UNRELATED = 3  # a page that so many documents of a benchmark have is boilerplate, and is no page of any of them
 QUALITY = 90  # of the JPEG files that models see

@@ -215,7 +215,6 @@ class Funnel:
 
 
 def draw(library: Library, pages: Sequence[PageLine], settings: WritingSettings) -> tuple[list[QuotaLine], list[Slot]]:
-    """Return the quotas and slots of all documents; they need no call."""
     wanted: list[QuotaLine] = []
     drawn: list[Slot] = []
     for name, document in sorted(library.documents.items()):

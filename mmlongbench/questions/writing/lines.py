@@ -126,7 +126,6 @@ def held(candidate: Candidate, reason: str, detail: str) -> Judged:
 
 
 def rejected(slot: str, reason: str, detail: str) -> Judged:
-    """Return that a question, or a slot without one, ends here."""
     return Judged(slot=slot, outcome="rejected", reason=reason, detail=" ".join(detail.split())[:300])
 
 

@@ -44,8 +44,7 @@ FORMATS = {"Integer": "Integer (a whole number)", "Float": "Float (a number with
 """Formats as authors are told them, where the name is not enough."""
 READERS = 2  # how many models are asked in turn for a checklist, a guess or an answer, and both in the round trip
 SMALL = 20  # the largest whole number that is easily guessed
-GUESSES, RIGHT = 3, 2
-"""How often an answer that is easily guessed is asked for, and how often it must be right to count."""
+GUESSES, RIGHT = 3, 2  # how often an easily guessed answer is asked for, and must be right to count
 OTHER_PAGES = 5  # how many of the best other pages the probe of necessity shows (k of M-LongDoc)
 BLOCK = 20  # the maximum number of pages that are shown together of a whole document
 RANKED = 10  # how many of the best pages are shown together, besides the blocks
@@ -402,7 +401,6 @@ def round_trip(candidate: Candidate, desk: Desk) -> Judged:
 
 
 def grades(candidate: Candidate, desk: Desk) -> Judged:
-    """Return what a committee of other families than the author's thinks of the answer."""
     readers = desk.readers(candidate, "grades")
     families = len({family(model) for model in readers})  # the first readers are of different families
     given: dict[str, int] = {}
@@ -430,8 +428,6 @@ the whole document (no answer, counts, lists). Other questions pass it."""
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A stage that checks questions one by one, or all together."""
-
     name: str
     is_for: For
     passes: float  # the share of questions that is expected to go on, to estimate calls before they are made

@@ -23,8 +23,7 @@ FORMATS: Mapping[AnswerFormat, float] = {"String": 0.291, "Integer": 0.348, "Flo
 UNANSWERABLE, CROSS = 0.206, 0.337  # the shares of unanswerable and of cross-page questions among all (Table 2)
 MAX_A_PAGE = 2  # the maximum number of questions about a page
 MAX_EVIDENCE = 4  # the maximum number of evidence pages of a question; more would not fit short contexts
-WINDOWS, WIDEST_WINDOW = ((11, 2), (31, 4), (61, 6)), 8
-"""The pages of a window for a cross-page question, for documents with fewer pages than the first number."""
+WINDOWS, WIDEST_WINDOW = ((11, 2), (31, 4), (61, 6)), 8  # pages of a window by (fewer pages, width)
 MINIMA: Mapping[str, Mapping[str, int]] = {
     "industr": {"all": 3, "cross": 2},
     "administration": {"all": 3, "cross": 2},
@@ -37,8 +36,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
     "brochure": {"all": 7, "cross": 2, "unanswerable": 1, "figure": 3},
 }
 """The minimum numbers of questions by a part of the name of a document's type (MMLongBench-Doc, Table 5)."""
-UNKNOWN = {"all": 6, "cross": 2, "unanswerable": 1, "table": 2, "figure": 2}
-"""The minima of a document of an unknown type; our choice."""
+UNKNOWN = {"all": 6, "cross": 2, "unanswerable": 1, "table": 2, "figure": 2}  # of another type; our choice
 MOST = 0.55  # the largest area under the curve that is wanted for what the words of a question tell
 DROPPED_AT_ONCE = 0.1  # the share of the unanswerable questions that are dropped before it is measured again
 MIN_DOCUMENTS = 4

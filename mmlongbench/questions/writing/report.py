@@ -21,10 +21,8 @@ RULE = "qwen2.5-vl"  # the model whose rule counts pages, unless another is name
 WORDS = 650  # the tokens of an instruction with its schema, of the title, the question and the answer
 REPLY, OTHER_REPLY = {"drafts": 220, "checklist": 240, "edits": 160}, 120  # the tokens of a reply by stage
 EASY = 0.5  # the share of whole numbers that are easily guessed, and are asked for several times
-LISTS_AND_COUNTS = {"List": 1.0, "Integer": 0.3}
-"""The share of answerable questions of a format that are asked of the whole document."""
-M_LONGDOC = {"automatic": 0.801, "people": 0.809}
-"""The shares of generated questions that M-LongDoc's automatic check kept, and of these that people kept."""
+LISTS_AND_COUNTS = {"List": 1.0, "Integer": 0.3}  # the share of a format that is asked of the whole document
+M_LONGDOC = {"automatic": 0.801, "people": 0.809}  # what M-LongDoc's check kept, and people kept of it
 FIFTH = (0.12, 0.30)  # the smallest and the largest share of evidence pages in each fifth of the documents
 LENIENT = 0.3  # how much higher than the mean of the others a judge's mean grade must be to be named
 

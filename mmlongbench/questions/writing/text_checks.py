@@ -16,8 +16,7 @@ from mmlongbench.questions.writing.quotas import MAX_EVIDENCE
 LENGTH = (4, 60)  # the smallest and the largest number of words of a question
 MIN_TEXT = 40  # the characters of words from which a page has a text layer
 CLOSE = 0.9  # the smallest similarity of a run of words that counts as the answer
-COMMON = 0.6
-"""The share of the shorter question's words that two questions with the same answer and pages have in common."""
+COMMON = 0.6  # the share of the shorter question's words in common with one of the same answer and pages
 COMMON_WITH_BENCHMARK = 0.9  # the share of the longer question's words that makes it a question of a benchmark
 
 _CONTENT = "image|images|table|tables|figure|figures|chart|charts|graph|diagram|picture|photo|map|excerpt|passage|text"
