@@ -350,28 +350,6 @@ def agreement(pairs: Sequence[tuple[str, Label, Label]]) -> Agreement:
     )
 
 
-def errata_of(settled: Sequence[Settled]) -> dict[str, dict[str, object]]:
-    errata: dict[str, dict[str, object]] = {}
-    for each in settled:
-        final = each.final
-        if final is None or final.label == "Retain":
-            continue
-        who = ", ".join(decision.annotator for decision in each.decisions)
-        why = f"{final.problem}{': ' + final.comment if final.comment else ''}"
-        erratum: dict[str, object] = {"source": f"review by {who}: {why}"}
-        if final.label == "Remove":
-            erratum["drop"] = True
-        else:
-            fields = {"question", "answer", "pages", "answer_format"}
-            before = each.question.model_dump(mode="json", include=fields)
-            after = _revised(each.question, final).model_dump(mode="json", include=fields)
-            changed = [name for name in ("question", "answer", "pages", "answer_format") if before[name] != after[name]]
-            erratum["set"] = {name: after[name] for name in changed}
-            erratum["was"] = {name: before[name] for name in changed}
-        errata[each.question.id] = erratum
-    return errata
-
-
 def write_review(out: Path, merged: Merged, share: float) -> Path:
     """Write the folder of reviewed questions, and return it: those of the table, and the held ones that people keep.
     Held questions without a final decision are left out; they are among those that need another annotator.
@@ -402,7 +380,24 @@ def write_review(out: Path, merged: Merged, share: float) -> Path:
     maker = (earlier.get("options") or {}).get("synthetic", "model")  # a user may have removed the options
     documents = out / str(earlier["source"]["documents"])
     table.write_folder(reviewed, documents, maker, [each.question for each in kept], left, counts)
-    errata = errata_of(kept)
+    errata: dict[str, dict[str, object]] = {}  # what was changed, by whom and why
+    for each in kept:
+        final = each.final
+        if final is None or final.label == "Retain":
+            continue
+        who = ", ".join(decision.annotator for decision in each.decisions)
+        why = f"{final.problem}{': ' + final.comment if final.comment else ''}"
+        erratum: dict[str, object] = {"source": f"review by {who}: {why}"}
+        if final.label == "Remove":
+            erratum["drop"] = True
+        else:
+            fields = ("question", "answer", "pages", "answer_format")
+            before = each.question.model_dump(mode="json", include={*fields})
+            after = _revised(each.question, final).model_dump(mode="json", include={*fields})
+            changed = [name for name in fields if before[name] != after[name]]
+            erratum["set"] = {name: after[name] for name in changed}
+            erratum["was"] = {name: before[name] for name in changed}
+        errata[each.question.id] = erratum
     texts = (
         yaml.safe_dump({id: erratum}, allow_unicode=True, sort_keys=False, width=110) for id, erratum in errata.items()
     )

@@ -59,14 +59,6 @@ class WritingSettings(BaseModel):
     def models(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.authors, *self.checkers)))
 
-    def check(self) -> None:
-        for author in self.authors:
-            if all(family(model) == family(author) for model in self.models):
-                raise WritingError(
-                    f"--model {author}: no model of another family checks its questions; add one with --model or "
-                    "--check-model (a model that checks itself lets its own mistakes pass)"
-                )
-
 
 def family(model: str) -> str:
     """Return the name of a model's family: the letters at the beginning of its name.
@@ -89,13 +81,9 @@ def wording(name: str, **values: str) -> str:
     return text.format(**values) if values else text
 
 
-def titled(doc: str) -> str:
-    return fence("title", doc)
-
-
 def material(candidate: Candidate, *, with_answer: bool = False) -> str:
     """Return the title and the question, maybe with its answer, as material for a model."""
-    texts = [titled(candidate.doc), fence("question", candidate.question)]
+    texts = [fence("title", candidate.doc), fence("question", candidate.question)]
     return "\n\n".join([*texts, fence("answer", shown_answer(candidate.answer))] if with_answer else texts)
 
 

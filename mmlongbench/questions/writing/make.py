@@ -30,7 +30,7 @@ from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions import table
 from mmlongbench.questions.table import Grounding, Question, Reject, question_id
 from mmlongbench.questions.writing import pages
-from mmlongbench.questions.writing.asking import WritingError, WritingSettings, wordings
+from mmlongbench.questions.writing.asking import WritingError, WritingSettings, family, wordings
 from mmlongbench.questions.writing.documents import Library, is_date, read_benchmark, read_library
 from mmlongbench.questions.writing.funnel import STAGES, Funnel, draw
 from mmlongbench.questions.writing.lines import Candidate, QuotaLine, Slot
@@ -93,7 +93,12 @@ def prepare(
     """Read the documents, and say what will be asked; no call is made."""
     if settings.published_after and not is_date(settings.published_after):
         raise WritingError(f"--published-after {settings.published_after}: expected a date such as 2024-05-31")
-    settings.check()
+    for author in settings.authors:
+        if all(family(model) == family(author) for model in settings.models):
+            raise WritingError(
+                f"--model {author}: no model of another family checks its questions; add one with --model or "
+                "--check-model (a model that checks itself lets its own mistakes pass)"
+            )
     if find_spec("sklearn") is None:  # `words-alone` comes after all calls: it is named before the first one
         raise missing("scikit-learn", "questions by models")
     kept, benchmarks = out / KEPT, tuple(read_benchmark(path, out / KEPT) for path in against)

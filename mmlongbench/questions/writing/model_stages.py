@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.draws import Draws
+from mmlongbench.models.calls import fence
 from mmlongbench.questions.writing.answers import agrees, same_answer, words
 from mmlongbench.questions.writing.asking import (
     Answered,
@@ -23,7 +24,6 @@ from mmlongbench.questions.writing.asking import (
     family,
     material,
     shown_answer,
-    titled,
     wording,
 )
 from mmlongbench.questions.writing.lines import (
@@ -77,7 +77,7 @@ def draft(slot: Slot, desk: Desk) -> Judged:
         target = f"Page {page}"
     demand, format = wording(f"demand_{slot.kind}"), FORMATS.get(slot.format, slot.format)
     instruction = wording("draft", target=target, demand=demand, format=format)
-    pages, title = desk.library.shown(slot.doc, shown), titled(slot.doc)
+    pages, title = desk.library.shown(slot.doc, shown), fence("title", slot.doc)
     draft = desk.ask(Request("drafts", slot.author, instruction, title, Drafted, pages, slot.number, TEMPERATURE))
     if isinstance(draft, NoAnswer):
         return rejected(slot.id, draft.reason, draft.detail)

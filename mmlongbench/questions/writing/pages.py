@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
-from typing import TypeAlias
 
 from mmlongbench.documents.page_facts import PageFacts, is_number
 from mmlongbench.draws import Draws
-from mmlongbench.questions.writing.asking import Desk, NoAnswer, PageContent, Request, WritingSettings, titled, wording
+from mmlongbench.models.calls import fence
+from mmlongbench.questions.writing.asking import Desk, NoAnswer, PageContent, Request, WritingSettings, wording
 from mmlongbench.questions.writing.documents import Library, ReadDocument
 from mmlongbench.questions.writing.lines import PageLine
 from mmlongbench.questions.writing.quotas import wanted_of
@@ -35,8 +35,6 @@ _CONTENTS_LINE = re.compile(r"(?:\.\s?){3,}\s*(\d{1,4})\s*$|\S\s{2,}(\d{1,4})\s*
 _REFERENCE_LINE = re.compile(r"^\s*(\[\d+\]|\d+\.\s|[A-Z][\w'-]+,\s+[A-Z])|\((19|20)\d\d[a-z]?\)|\b(19|20)\d\d[a-z]?\.")
 _ITEM = re.compile(r"^\s*([•▪■‣–-]|\(?[a-z0-9]{1,2}[.)])\s+\S", re.MULTILINE)
 _NAMES_AND_NUMBERS = re.compile(r"\b\d[\d.,]*\b|(?<=[a-z,] )[A-Z][a-z]{2,}")
-PageKind: TypeAlias = tuple[tuple[str, ...], float, tuple[str, ...]]
-"""What is on a page (text, table, figure, layout, scan, contents, references, blank, damaged), its worth, and why."""
 
 
 def layer_pages(documents: Mapping[str, ReadDocument]) -> list[PageLine]:
@@ -50,9 +48,11 @@ def layer_pages(documents: Mapping[str, ReadDocument]) -> list[PageLine]:
     return lines
 
 
-def kind_of(facts: PageFacts, number: int, boilerplate: Collection[str] = ()) -> PageKind:
-    """Return what the layer tells about a page, by its number from 1; `boilerplate` has the keys of pages that stand in
-    several documents.
+def kind_of(
+    facts: PageFacts, number: int, boilerplate: Collection[str] = ()
+) -> tuple[tuple[str, ...], float, tuple[str, ...]]:
+    """Return what is on a page (text, table, figure, layout, scan, contents, references, blank, damaged), its worth,
+    and why, as its layer tells; `boilerplate` has the keys of pages that stand in several documents.
     """
     if facts.lost:
         return ("damaged",), 0.0, (facts.lost,)
@@ -145,7 +145,7 @@ def looked_at(library: Library, pages: Sequence[PageLine], settings: WritingSett
 def confirm(page: PageLine, model: str, desk: Desk) -> PageLine:
     """Return a page with what a model sees on it. A page without a usable reply loses what only a model can tell."""
     shown = desk.library.shown(page.doc, [page.page])
-    content = desk.ask(Request("kinds", model, wording("page_content"), titled(page.doc), PageContent, shown))
+    content = desk.ask(Request("kinds", model, wording("page_content"), fence("title", page.doc), PageContent, shown))
     kinds = [kind for kind in page.kinds if kind in ("text", "table", "layout")]
     if isinstance(content, NoAnswer):
         worth, why = page.worth if kinds else 0.0, str(content.reason)
