@@ -271,7 +271,7 @@ def merge(questions: Mapping[str, Question], sheets: Sequence[Path], share: floa
                 faults.append(found)
                 continue
             before = given.get(found.id, {}).get(found.annotator)
-            wrong = found.revision and _wrong_revision(questions[found.id], found)
+            wrong = found.revision and _wrong_revision(_revised(questions[found.id], found))
             if before and before != found:
                 expected, labels = "one decision of an annotator about a question", f"{before.label}, {found.label}"
                 faults.append(Fault("decided-twice", expected, labels, sheet.name, place, todo="keep one of them"))
@@ -296,8 +296,7 @@ def merge(questions: Mapping[str, Question], sheets: Sequence[Path], share: floa
     return Merged(tuple(settled), tuple(faults), agreement(pairs))
 
 
-def _wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | None:
-    question = _revised(before, decision)
+def _wrong_revision(question: Question) -> tuple[str, str] | None:
     values = question.answer if isinstance(question.answer, tuple) else (question.answer,)
     answer = normal(values, question.answer_format)
     if isinstance(answer, tuple):

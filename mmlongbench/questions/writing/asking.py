@@ -23,6 +23,7 @@ from mmlongbench.models.calls import Call, fence, numbered, read_object, schema_
 from mmlongbench.models.client import Failed, ModelClient
 from mmlongbench.models.replies import Reply, Unusable
 from mmlongbench.prompt import Image, Prompt
+from mmlongbench.questions.table import Line
 from mmlongbench.questions.writing.documents import LabelledPage, Library, ReadDocument
 from mmlongbench.questions.writing.lines import Called, Candidate
 
@@ -40,10 +41,8 @@ class WritingError(MMLongBenchError):
     """Questions cannot be written or checked as asked."""
 
 
-class WritingSettings(BaseModel):
+class WritingSettings(Line):
     """What decides the questions, besides the documents and the answers of the models."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     authors: tuple[str, ...] = Field(min_length=1)  # each slot draws one of them as its author
     checkers: tuple[str, ...] = ()  # models that only check
@@ -165,10 +164,8 @@ class NoAnswer:
     detail: str
 
 
-class Said(BaseModel):
+class Said(Line):
     """A reply as it came; the file of answers has it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
     finish_reason: str = ""

@@ -26,7 +26,7 @@ from mmlongbench.io.files import sweep
 from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.client import ModelClient
-from mmlongbench.questions.table import Line, write_lines
+from mmlongbench.questions.table import write_lines
 from mmlongbench.questions.writing import model_stages, text_checks
 from mmlongbench.questions.writing.asking import CallFailedError, Desk, WritingError, WritingSettings
 from mmlongbench.questions.writing.documents import Library
@@ -75,14 +75,15 @@ class Funnel:
     def run(self) -> None:
         """Run all stages; a call about a page that fails ends the run, because no slot can be drawn."""
         sweep(self.out)
+        folder = self.out / STAGES
         used = [document.line for document in self.library.documents.values()]
         self.documents = sorted((*self.library.left_out, *used), key=lambda line: line.doc)
-        self._write("01-documents", self.documents)
+        write_lines(folder / "01-documents.jsonl", self.documents)
         self.pages = self._confirmed()
-        self._write("02-pages", self.pages)
+        write_lines(folder / "02-pages.jsonl", self.pages)
         self.quotas, self.slots = draw(self.library, self.pages, self.settings)
-        self._write("03-quotas", self.quotas)
-        self._write("04-slots", self.slots)
+        write_lines(folder / "03-quotas.jsonl", self.quotas)
+        write_lines(folder / "04-slots.jsonl", self.slots)
         answerable = [slot for slot in self.slots if slot.kind != "unanswerable"]
         asked = [slot for slot in self.slots if slot.kind == "unanswerable"]
         drafts = self._each("drafts", answerable, model_stages.draft)
@@ -184,11 +185,8 @@ class Funnel:
 
     def _done(self, name: str, lines: list[Judged]) -> list[Candidate]:
         self.stages[name] = lines
-        self._write(f"{len(self.stages) + 4:02}-{name}", lines)
+        write_lines(self.out / STAGES / f"{len(self.stages) + 4:02}-{name}.jsonl", lines)
         return [line.candidate for line in lines if line.candidate is not None]
-
-    def _write(self, name: str, lines: Sequence[Line]) -> None:
-        write_lines(self.out / STAGES / f"{name}.jsonl", lines)
 
     def _confirmed(self) -> list[PageLine]:
         pages = layer_pages(self.library.documents)
