@@ -37,7 +37,7 @@ RESAMPLES = 2000  # how often documents are drawn with replacement, for the inte
 _HEAD = "# What people changed in these questions, who and why. The manifest applies this file.\n"
 Label: TypeAlias = Literal["Retain", "Revise", "Remove"]  # an annotator's decision (A.4)
 LABELS: tuple[Label, ...] = ("Retain", "Revise", "Remove")
-PROBLEMS: Mapping[str, str] = {
+PROBLEMS: Mapping[str, str] = {  # the six problems of MMLongBench-Doc (A.4)
     "wrong-answer-or-pages": "the answer or its pages are wrong; usually Revise",
     "repetitive": "another question asks the same; usually Remove",
     "ambiguous": "several answers fit",
@@ -45,14 +45,12 @@ PROBLEMS: Mapping[str, str] = {
     "low-relevance": "it is not about what the document is about",
     "context-dependent": "it is understood only beside its page; usually Revise",
 }
-"""The six problems of MMLongBench-Doc (A.4)."""
-FURTHER: Mapping[str, str] = {
+FURTHER: Mapping[str, str] = {  # problems that later corrections of MMLongBench-Doc found
     "incomplete": "the answer lacks something",
     "answerable-after-all": "the document answers a question that should have no answer",
     "defective": "the question makes no sense",
     "corpus-defect": "the PDF is broken, or another one",
 }
-"""Problems that later corrections of MMLongBench-Doc found."""
 SHOWN = ("id", "document", "pages", "question", "answer", "answer_format", "sources", "quote", "flags", "annotators")
 """The columns that show a question; `annotators` says how many should decide."""
 FILLED = ("decision", "problem", "question_new", "answer_new", "pages_new", "comment", "annotator")
@@ -202,10 +200,8 @@ def _revision(cells: Mapping[str, str], question: Question) -> Revision | Fault:
 
 
 class Agreement(Line):
-    """How far the first two annotators of each question agree.
-
-    Most questions are retained, so kappa is low even where annotators nearly always agree; Gwet's AC1 is not (ViDoRe V3
-    reports such a coefficient for this reason). Both stand beside the share of equal decisions.
+    """How far the first two annotators of each question agree. Most questions are retained, so kappa is low even where
+    annotators nearly always agree; Gwet's AC1 is not (ViDoRe V3 reports such a coefficient for this reason).
     """
 
     questions: int  # how many questions have two decisions

@@ -24,23 +24,21 @@ _PRINTED = re.compile(
 )
 _RANGE = re.compile(r"(19|20)\d\d|\$?\d[\d,]*\s?([-–—]|to)\s?\$?\d[\d,]*|\d+\+")
 """Matches labels that are years or ranges, such as `2019`, `18-29` and `65+`."""
-_CAPTION = re.compile(
+_CAPTION = re.compile(  # begins as the caption of a table, or of a part of it on another page, does
     r"\W*(?i:continued from |continuation of )?(?P<kind>(?i:table|exhibit))\s+"
     r"(?P<number>[A-Z]?\d{1,3}(?:\.\d{1,2})?|[IVX]{1,5})"
     r"(?:(?i:[\s(\[,:;.–—-]*(?:cont(?:inued|['’]?d)?\b|concluded))|\s*(?:[.:|–—-]|$)|(?=\s+[A-Z“\"]))"
 )
-"""Matches a line that begins as the caption of a table does, or as that of a part of it on another page."""
 _UNIT = re.compile(
     r"\(?\b((?:dollars |amounts |shares |u\.s\. dollars |\$ )*in (?:us\$ |u\.s\. dollars |\$ |€ )?"
     r"(?:thousands|millions|billions|percent|percentages)(?: of [a-z.$€ ]{2,20}|,? except [a-z ,/-]{4,60})?)\)?",
     re.IGNORECASE,
 )
 _CONTINUED = re.compile(r"[\s(–—-]*\bcont(inued|['’]?d)\b\.?\)?", re.IGNORECASE)
-_NO_TITLE = re.compile(
+_NO_TITLE = re.compile(  # units, names of companies, and words whose last letter stands alone
     r"(?i:(table of )?contents|index|page)|\(.*|.*(?i:,? (inc|corp|ltd|llc|plc|co)\b\.?( and subsidiaries)?)|"
     r".*([a-z] [b-z]\b|[a-z] a\W*$).*"
 )
-"""Matches what is no title: units, names of companies, and words whose last letter stands alone."""
 _HEADINGS = ("section-header", "title")
 _CONTENTS = frozenset(("contents", "table of contents", "index", "list of tables", "list of figures"))
 _CLOSING = frozenset("%)") | {")%", "%)"}

@@ -23,12 +23,11 @@ MOST_ROWS = 3  # how many rows a question adds or compares
 _SHARE = re.compile(r"%|\b(percent|percentages?|pct|bps|basis points|ratios?)\b", re.IGNORECASE)
 _GENERAL = frozenset(("total", "other", "others", "net", "all", "average", "subtotal", "sum"))
 """Words of names that another document may have under another name."""
-_MIXED = re.compile(
+_MIXED = re.compile(  # rows and columns that may have another unit than their neighbours, or contain them
     r"\b(gross|per|attributable|balance|including|excluding|less|comprehensive|rate|margin|number|shares|price|score|"
     r"accuracy|index|beginning|end|avg|yield|ratio)\b|[%#]",
     re.IGNORECASE,
 )
-"""Names of rows and columns that may have another unit than their neighbours, or that contain them."""
 
 
 class Mark(NamedTuple):

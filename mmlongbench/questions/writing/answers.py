@@ -23,11 +23,10 @@ from mmlongbench.answers import (
 
 MAX_WORDS = 5  # the maximum number of words of a text, or of an element of a list; more need a model to score
 MAX_CHARACTERS = 80  # the maximum number of characters of a text, or of an element of a list: five long words
-GRAMMAR = (
+GRAMMAR = (  # words that are left out where questions are compared
     "a an and are as at be by do does did for from had has have how in is it its many much of on or that the their "
     "there this to was were what when where which who whose why with"
 )
-"""Words that are left out where questions are compared."""
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")

@@ -29,11 +29,10 @@ from mmlongbench.questions.writing.lines import Called, Candidate
 
 F = TypeVar("F", bound=BaseModel)
 MAX_TOKENS = 4096  # the token limit of a reply, including a model's reasoning before it
-REFUSALS = (
+REFUSALS = (  # the beginnings of refusals in words
     *("i'm sorry", "i am sorry", "sorry", "i cannot", "i can't", "i can not", "i'm unable", "i am unable"),
     "as an ai",
 )
-"""The beginnings of refusals in words."""
 WORDINGS = Path(__file__).with_name("wordings.toml")
 
 

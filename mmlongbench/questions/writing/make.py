@@ -44,11 +44,10 @@ SURPLUS = "surplus.jsonl"
 PROVENANCE = "provenance.jsonl"
 REPORT = "report.json"
 LOCK = "questions.lock.json"
-OF_RESULT = (
+OF_RESULT = (  # the files that are written when no call is pending
     *(table.TABLE, table.QUESTIONS, table.REJECTS, table.SUMMARY, table.MANIFEST),
     *(HELD, SURPLUS, PROVENANCE, REPORT),
 )
-"""The files that are written when no call is pending."""
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "rank-bm25")  # the packages whose versions are in the lock
 
 

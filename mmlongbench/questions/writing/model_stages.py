@@ -52,19 +52,17 @@ SHOWN = 5  # how many pages a model reads in the round trip: the evidence and th
 JUDGES = 3  # the members of the committee, of different families (M-LongDoc)
 MIN_GRADE = 4.0  # the smallest mean grade
 SPREAD = 2  # the difference of grades from which people decide
-ITEMS = (
+ITEMS = (  # the reason of a rejection, the verdict, and the model's reason, in the order of the paper
     ("checklist-type", "has_the_type", "type_reason"),
     ("checklist-need", "needs_the_content", "need_reason"),
     ("checklist-clear", "is_clear_and_answerable", "clear_reason"),
     ("checklist-difficulty", "is_of_reasonable_difficulty", "difficulty_reason"),
 )
-"""The reason of a rejection, the verdict, and the model's reason, in the order of the paper."""
 _KIND_OF_SOURCE: dict[str, Kind] = {"Table": "table", "Chart": "figure", "Figure": "figure", "Layout": "layout"}
-_OPENINGS = re.compile(
+_OPENINGS = re.compile(  # what some models say before a question; nothing else is stripped
     r"^(here(?:'s| is) (?:a|the|one)[^:?]{0,80}:|(?:sure|certainly|of course)[^:?]{0,60}[:!.]|question\s*\d*\s*:)\s*",
     re.IGNORECASE,
 )
-"""Matches what some models say before a question; nothing else is stripped."""
 
 
 def draft(slot: Slot, desk: Desk) -> Judged:

@@ -20,14 +20,13 @@ COMMON = 0.6  # the share of the shorter question's words in common with one of 
 COMMON_WITH_BENCHMARK = 0.9  # the share of the longer question's words that makes it a question of a benchmark
 
 _CONTENT = "image|images|table|tables|figure|figures|chart|charts|graph|diagram|picture|photo|map|excerpt|passage|text"
-_DEICTIC = re.compile(
+_DEICTIC = re.compile(  # words that point at a page which the reader does not have before them
     rf"\b(this|these|the (?:given|provided|following|above|below|shown)) (?:page|pages|document's page|{_CONTENT})\b"
     rf"|\bthe (?:{_CONTENT}) (?:above|below|shown|provided|here)\b"
     rf"|\b(?:in|on|from|of) the (?:{_CONTENT}|page|pages)(?=[\s?,.]*(?:$|\?|,|\bwhat\b|\bwhich\b|\bhow\b|\bis\b))"
     r"|\b(?:shown|provided|depicted|pictured) (?:here|above|below)\b",
     re.IGNORECASE,
 )
-"""Matches words that point at a page which the reader does not have before them."""
 _META = re.compile(
     r"\bfile ?name\b|\b(how many|number of|total) pages\b.*\b(document|pdf|file)\b|\bpdf (file|metadata)\b",
     re.IGNORECASE,
