@@ -15,7 +15,7 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.task.builder import scoring_input
-from mmlongbench.task.metric import Metric, ScoringInput, Settings
+from mmlongbench.task.metric import Evidence, Metric, ScoringInput, Settings
 from mmlongbench.task.rows import Record
 
 _PLAIN_WORDS = frozenset({"yes", "no", "true", "false"})
@@ -125,6 +125,17 @@ def _reached(hits: int, of: int, chance: float) -> float:
     return sum(math.comb(of, n) * chance**n * (1 - chance) ** (of - n) for n in range(hits, of + 1))
 
 
+def _unshown(evidence: Evidence, example: PackedExample) -> str:
+    """Return which page of the evidence a context does not show; empty if it shows those that it has to."""
+    if evidence.pages and not set(evidence.pages) & set(evidence.shown):
+        return f"page {evidence.pages[0]} of {evidence.document!r} holds the answer, and is not among those shown"
+    for page in evidence.shown:
+        image, text = evidence.images.get(page), evidence.texts.get(page, "")
+        if image not in example.prompt.images and not (text and text in example.prompt.text):
+            return f"the prompt does not show page {page} of {evidence.document!r}, which is said to be shown"
+    return ""
+
+
 def evidence_is_shown(world: World) -> Iterator[Outcome]:
     """Yield every example whose evidence names pages that its context does not show, or whose needles do not have the
     answer that stands in a gold unit.
@@ -134,14 +145,7 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         record, example, gold = world.record(each.example), each.example, each.example.units
         with calling("builder", name, "evidence() or needles()", world.row(example)):
             evidence, needles = builder.evidence(record), builder.needles(record)
-        said = ""
-        if evidence is not None and evidence.pages and not set(evidence.pages) & set(evidence.shown):
-            said = f"page {evidence.pages[0]} of {evidence.document!r} holds the answer, and is not among those shown"
-        for page in evidence.shown if evidence else ():
-            image, text = evidence.images.get(page), evidence.texts.get(page, "")
-            if image not in example.prompt.images and not (text and text in example.prompt.text):
-                said = said or f"the prompt does not show page {page} of {evidence.document!r}, said to be shown"
-        if said:
+        if evidence is not None and (said := _unshown(evidence, example)):
             yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
         given = " ".join(needle for needle in needles or () if isinstance(needle, str))
         text = " ".join(unit.text for unit in gold if unit.role in ("gold", "needle"))

@@ -80,7 +80,7 @@ BUILDERS = {
     "Marked": (HEADS, "draft()", "'[gold]' stands before every gold unit in all contexts, and before no other unit"),
     "MarkedInside": (HEADS, "draft()", "'gold' stands before every gold unit in all contexts, and before no other"),
     "AsksAnswer": (GIVEN, "draft()", "stands in the question itself, as do those of 3 of 3 questions; leave it out"),
-    "OtherPages": (EVIDENCE, "evidence()", "page 7 of 'doc' holds the answer, and none of (1, 2) is it; name pages"),
+    "OtherPages": (EVIDENCE, "evidence()", "page 7 of 'doc' holds the answer, and is not among those shown; name"),
     "Positioned": (FOLLOWS, "record()", "'position' is 0.5 at two placements, and the needles move; leave it out"),
     "FirstOf": (FOLLOWS, "draft()", "Wording.choose takes 'first' in all "),
     "PromptDate": (AUDIT, "prompt()", "in other surroundings, the prompt is another one: …"),
@@ -278,6 +278,7 @@ def test_tasks_without_a_mistake_keep_all_rules(checked: mm.Checked) -> None:
     for name in ("right", "unchanged"):
         assert [each for each in of(checked, name) if each.status not in ("holds", "skipped")] == []
     assert [each.rule for each in of(checked, "right") if each.status == "skipped"] == [
+        "padding is of other things than needles",
         "evidence is in the context",
         "each round shows every label once",
         "images can be decoded, in the planned sizes",

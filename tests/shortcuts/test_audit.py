@@ -76,6 +76,13 @@ def leaky(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return once(tmp_path_factory, "leaky-walks", lambda folder: build_walks(folder, is_planted=True)) / "release"
 
 
+def test_records_without_a_question_say_what_was_not_tried(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert mm.find_shortcuts(clean).notes == ()
+    monkeypatch.setattr("mmlongbench.task.builder.Builder.question_of", lambda self, record: "")
+    (note,) = mm.find_shortcuts(clean).notes
+    assert note.startswith("walks: not tried: whether the question tells the answer")
+
+
 def verdicts(ran: Ran) -> dict[str, str]:
     return {each["kind"]: each["verdict"] for each in map(json.loads, ran.out.splitlines())}
 
