@@ -347,8 +347,7 @@ def export_sheet(questions: Path, review: Path, share: float) -> None:
 
     Give each annotator a copy. A row has what the question, its answer and pages are, and empty cells to fill.
     """
-    from mmlongbench.questions.reviewing.merging import read_folder
-    from mmlongbench.questions.reviewing.sheet import PROBLEMS, write_sheet
+    from mmlongbench.questions.review import PROBLEMS, read_folder, write_sheet
 
     if review.exists():
         raise click.UsageError(
@@ -370,8 +369,7 @@ def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json
     question stands in third.csv: copy it, fill the copy, and give it with all other sheets. Questions without a final
     decision stay in the table, but for those that were held.
     """
-    from mmlongbench.questions.reviewing.merging import REVIEWED, merge, read_folder, write_review
-    from mmlongbench.questions.reviewing.sheet import read_sheet
+    from mmlongbench.questions.review import REVIEWED, merge, read_folder, read_sheet, write_review
 
     known, third = read_folder(questions), questions / REVIEWED / "third.csv"
     if third.is_file():  # it is written anew

@@ -18,9 +18,8 @@ from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import SourceError
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Grounding, Question, Reject, question_id
-from mmlongbench.questions.reviewing.merging import HELD, agreement, merge, read_folder, write_review
-from mmlongbench.questions.reviewing.sheet import write_sheet
+from mmlongbench.questions.review import HELD, agreement, merge, read_folder, write_review, write_sheet
+from mmlongbench.questions.table import Grounding, Question, Reject, question_id
 from mmlongbench.statistics import ac1, kappa
 
 ASKED = (

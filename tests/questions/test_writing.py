@@ -108,7 +108,7 @@ class Scripted(Desk):
 
 
 def desk(script: Any = None, *documents: ReadDocument, **settings: Any) -> Scripted:
-    library = Silent({each.name: each for each in (documents or (document(), document("other")))}, (), Path(), 144)
+    library = Silent({each.line.doc: each for each in (documents or (document(), document("other")))}, (), Path(), 144)
     client: Any = None
     scripted = Scripted(library, SETTINGS.model_copy(update=settings), client)
     scripted.script, scripted.asked = script, []
@@ -164,7 +164,7 @@ def test_a_word_that_names_a_table_is_not_deictic() -> None:
         "Great Quarl had how many boats in 1903?",
         "Which map of the harbour shows the old mole?",
     ):
-        assert text_checks.wording_fault(candidate(question=question)) is None
+        assert text_checks.wording_fault(question, candidate().answer) is None
 
 
 @pytest.mark.parametrize(("word", "reason"), [("year", "qualifier-missing"), ("summer", "")])
@@ -390,7 +390,7 @@ def test_a_question_whose_evidence_is_revised_is_probed_again(tmp_path: Path, mo
     """Two questions lose a page; one of them is then known without the document, which ends it."""
     asked: list[tuple[str, str, tuple[int, ...]]] = []
 
-    def quiet(check: funnel.Check) -> funnel.Check:
+    def quiet(check: model_stages.Check) -> model_stages.Check:
         def judge(candidate: Candidate, desk: Desk) -> Judged:
             asked.append((check.name, candidate.slot, candidate.pages))
             if check.name == "each-page" and candidate.slot != "c" and len(candidate.pages) == 2:
@@ -401,7 +401,7 @@ def test_a_question_whose_evidence_is_revised_is_probed_again(tmp_path: Path, mo
 
         return replace(check, judge=judge, is_for="all")
 
-    monkeypatch.setattr(funnel, "CHECKS", [quiet(check) for check in funnel.CHECKS])
+    monkeypatch.setattr(funnel, "CHECKS", [quiet(check) for check in model_stages.CHECKS])
     client: Any = SimpleNamespace(settings=SimpleNamespace(concurrency=1), stop=lambda: None)
     run = funnel.Funnel(Library({}, (), tmp_path, 72), SETTINGS, client, tmp_path, Progress(False))
     passed = run.checked([candidate(slot=slot, kind="cross", pages=(1, 2), about=(1, 2)) for slot in "abc"], "drafts")
@@ -409,7 +409,7 @@ def test_a_question_whose_evidence_is_revised_is_probed_again(tmp_path: Path, mo
     again = [name for name, slot, pages in asked if slot == "b" and len(pages) == 1]
     assert again == [*funnel.AGAIN, "whole-document", "round-trip", "grades"]
     assert not [name for name, slot, _ in asked if slot == "a" and name in ("round-trip", "grades")]
-    assert len([name for name, slot, _ in asked if slot == "c"]) == len(funnel.CHECKS)
+    assert len([name for name, slot, _ in asked if slot == "c"]) == len(model_stages.CHECKS)
 
 
 AUTHORS = WritingSettings(authors=("gpt-4o", "claude-3", "gemini-2"))

@@ -21,16 +21,12 @@ from mmlongbench.questions.layer.facts import answer_of, normal
 from mmlongbench.questions.layer.kinds import Candidate, Mark
 from mmlongbench.questions.layer.page import Box, Page
 
-MAX_QUESTION_WORDS, MAX_ANSWER_WORDS = 75, 5
-"""MMLongBench-Doc's longest question has 60 words; MMLongBench leaves out longer answers."""
-BATCH = 48
-"""How many boxes one call of the program reads."""
+MAX_QUESTION_WORDS, MAX_ANSWER_WORDS = 75, 5  # MMLongBench-Doc's longest question has 60 words
+BATCH = 48  # how many boxes one call of the program reads
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
-_MODES = ("7", "6")
-"""How tesseract reads a picture: as one line, then, if the words differ, as a block."""
+_MODES = ("7", "6")  # how tesseract reads a picture: as one line, then, if the words differ, as a block
 _OPTIONS = ("-l", "eng", "--oem", "1", "-c", "page_separator=\f")
-_ALIKE = str.maketrans("0il1j|", "o" + "l" * 5)
-"""Letters that OCR cannot tell apart in many fonts."""
+_ALIKE = str.maketrans("0il1j|", "o" + "l" * 5)  # letters that OCR cannot tell apart in many fonts
 
 
 class Failed(NamedTuple):
@@ -65,7 +61,13 @@ def first_failed(pages: Sequence[Page], candidate: Candidate) -> Failed | None:
 def answer_again(pages: Sequence[Page], candidate: Candidate) -> str | tuple[str, ...] | None:
     """Return the answer by the second path; None if the lines have other words than the marks say."""
     for mark in candidate.marks:
-        letters = "".join(filter(str.isalnum, _lines_in(pages[mark.page - 1], mark.box).casefold()))
+        box, lines = mark.box, ((line.box, line.text) for line in pages[mark.page - 1].lines)
+        touching = (
+            text
+            for at, text in lines
+            if at.x0 < box.x1 and at.x1 > box.x0 and at.y0 < box.y1 - 1 and at.y1 > box.y0 + 1
+        )
+        letters = "".join(filter(str.isalnum, " ".join(touching).casefold()))
         words = ("".join(filter(str.isalnum, word.casefold())) for word in mark.text.split())
         if not all(word in letters for word in words):
             return None
@@ -87,15 +89,6 @@ def answer_again(pages: Sequence[Page], candidate: Candidate) -> str | tuple[str
     return None
 
 
-def _lines_in(page: Page, box: Box) -> str:
-    """Return the text of the lines that touch a box, from top to bottom."""
-    return " ".join(
-        line.text
-        for line in page.lines
-        if line.box.x0 < box.x1 and line.box.x1 > box.x0 and line.box.y0 < box.y1 - 1 and line.box.y1 > box.y0 + 1
-    )
-
-
 def _fraction(printed: str) -> Fraction | None:
     found = _DIGITS.findall(printed)
     if len(found) != 1:
@@ -105,14 +98,12 @@ def _fraction(printed: str) -> Fraction | None:
 
 
 def _written(value: Fraction, printed: Sequence[str]) -> str:
-    """Return a fraction with as many decimals as the most precise operand has."""
     decimals = max(len(_DIGITS.findall(text)[0].partition(".")[2]) for text in printed)
     whole, rest = divmod(value.numerator * 10**decimals // value.denominator, 10**decimals)
     return f"{whole:,}" + (f".{rest:0{decimals}}" if decimals else "")
 
 
 def ocr_name() -> str:
-    """Return the name and version of tesseract; empty if it is not installed."""
     try:
         return ocr_version()
     except BuildError:
@@ -124,10 +115,6 @@ def misread(path: Path, candidates: Sequence[Candidate], limits: Limits, kept: P
 
     A font may say `O` for each `t`, and something may be painted over a number: so all letters and digits must be the
     same, but for those that OCR cannot tell apart. Each box is read as one line of text, then as a block.
-
-    Raises:
-        SourceError, ReaderDiedError: as `page_crops`, or `tesseract` fails.
-
     """
     try:
         texts = dict(json.loads(kept.read_bytes()))
@@ -153,7 +140,6 @@ def _key(mark: Mark, mode: str) -> str:
 
 
 def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict[str, str]:
-    """Return what OCR reads in the box of each mark, by its key."""
     boxes: dict[int, dict[str, Box]] = {}
     for mark in marks:
         boxes.setdefault(mark.page, {})[_key(mark, mode)] = mark.box
@@ -184,10 +170,7 @@ def _is_read(mark: Mark, texts: dict[str, str]) -> bool:
 
 def agrees(printed: str, read: str) -> bool:
     """Return whether a text that was read in a picture has the printed words: the same digits and decimal point, and
-    the same letters.
-
-    >>> agrees("$ 9,889", "$9,889"), agrees("9,889", "9,839"), agrees("Net income", "Net lncome"), agrees("to", "tO")
-    (True, False, True, True)
+    the same letters, but for those that OCR cannot tell apart.
     """
     if not any(map(str.isalpha, printed)):
         digits, other = ("".join(filter(str.isdigit, text)) for text in (printed, read))

@@ -2,7 +2,8 @@
 
 A table is called by its numbered caption, or by its heading; where the document has this heading on other pages too, by
 the heading of its page as well. No other page of the document, except its contents, has these words. The row and the
-column are called by words that no other row and column of the table have.
+column are called by words that no other row and column of the table have. The second reader of tables, `confirms`, has
+the grids that PyMuPDF finds; the words of a cell are those whose middle is in it.
 """
 
 import re
@@ -12,39 +13,36 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from mmlongbench.questions.layer.grids import confirms
-from mmlongbench.questions.layer.page import Box, Page, around
+from mmlongbench.questions.layer.page import Box, Grid, Page, Word, around
 from mmlongbench.questions.layer.words import YEAR, Header, Row, WordTable, clean_label, read_table
 
-MAX_LABEL_WORDS, MAX_TITLE_WORDS = 14, 16
-"""Longer labels and headings are not quoted."""
-NEAR = 70.0
-"""A caption or heading is at most so many points away."""
+MAX_LABEL_WORDS, MAX_TITLE_WORDS = 14, 16  # longer labels and headings are not quoted
+NEAR = 70.0  # a caption or heading is at most so many points away
 _PRINTED = re.compile(
     r"(?P<sign>[-−–+]?)\s?[$€£¥]?\s?(?P<open>\(?)\s?[$€£¥]?\s?(?P<inner>[-−–]?)(?P<digits>(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s?"
     r"(?P<percent>%?)\s?(?P<close>\)?)\s?(?P<after>%?)"
 )
 _RANGE = re.compile(r"(19|20)\d\d|\$?\d[\d,]*\s?([-–—]|to)\s?\$?\d[\d,]*|\d+\+")
 """Matches labels that are years or ranges, such as `2019`, `18-29` and `65+`."""
-_CAPTION = re.compile(
+_CAPTION = re.compile(  # begins as the caption of a table, or of a part of it on another page, does
     r"\W*(?i:continued from |continuation of )?(?P<kind>(?i:table|exhibit))\s+"
     r"(?P<number>[A-Z]?\d{1,3}(?:\.\d{1,2})?|[IVX]{1,5})"
     r"(?:(?i:[\s(\[,:;.–—-]*(?:cont(?:inued|['’]?d)?\b|concluded))|\s*(?:[.:|–—-]|$)|(?=\s+[A-Z“\"]))"
 )
-"""Matches a line that begins as the caption of a table does, or as that of a part of it on another page."""
 _UNIT = re.compile(
     r"\(?\b((?:dollars |amounts |shares |u\.s\. dollars |\$ )*in (?:us\$ |u\.s\. dollars |\$ |€ )?"
     r"(?:thousands|millions|billions|percent|percentages)(?: of [a-z.$€ ]{2,20}|,? except [a-z ,/-]{4,60})?)\)?",
     re.IGNORECASE,
 )
 _CONTINUED = re.compile(r"[\s(–—-]*\bcont(inued|['’]?d)\b\.?\)?", re.IGNORECASE)
-_NO_TITLE = re.compile(
+_NO_TITLE = re.compile(  # units, names of companies, and words whose last letter stands alone
     r"(?i:(table of )?contents|index|page)|\(.*|.*(?i:,? (inc|corp|ltd|llc|plc|co)\b\.?( and subsidiaries)?)|"
     r".*([a-z] [b-z]\b|[a-z] a\W*$).*"
 )
-"""Matches what is no title: units, names of companies, and words whose last letter stands alone."""
 _HEADINGS = ("section-header", "title")
 _CONTENTS = frozenset(("contents", "table of contents", "index", "list of tables", "list of figures"))
+_CLOSING = frozenset("%)") | {")%", "%)"}
+_SIGNS = _CLOSING | frozenset("$€£¥(") | {"US$", "C$"}
 
 
 def normal(text: str) -> str:
@@ -86,7 +84,6 @@ class PageIndex:
     """Finds phrases on the pages of a document: words in a normal form."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        """Index the texts of all pages."""
         self.texts = [f" {normal(text)} " for text in texts]
         self._known: dict[str, frozenset[int]] = {}
 
@@ -103,61 +100,40 @@ class TableName:
     """A table, as questions name it."""
 
     page: int
-    """The number of the page, from 1."""
     number: int
-    """The number of the table on the page, from 0."""
-    caption: str
-    """`Table 3`; empty if it has no numbered caption."""
-    headings: tuple[str, ...]
-    """Its heading, and that of its page if it needs it; empty if it has a numbered caption."""
-    unit: str
-    """The unit of the values as it is printed near the table, such as `in millions`; empty if there is none."""
-    box: Box
-    """Where the caption or heading is."""
+    caption: str  # `Table 3`; empty if it has no numbered caption
+    headings: tuple[str, ...]  # its heading, and that of its page if it needs it; empty if it has a numbered caption
+    unit: str  # the unit of the values as it is printed near the table, such as `in millions`; empty if there is none
+    box: Box  # where the caption or heading is
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that name it."""
         return (self.caption,) if self.caption else self.headings
 
     def __str__(self) -> str:
-        """Return how questions name it."""
         name = self.caption or f"the table under the heading “{self.headings[0]}”"
         return f"{name} on the page with the heading “{self.headings[1]}”" if len(self.headings) > 1 else name
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A cell of a table."""
-
     table: TableName
     row: int
-    """The number of the row, from 0."""
     column: int
-    """The number of the column, from 0."""
     label: str
-    """The name of the row."""
-    group: str
-    """The last line above without values; empty if there is none."""
+    group: str  # the last line above without values; empty if there is none
     header: str
-    """The name of the column."""
-    value: str
-    """The value as it is printed, without blanks after signs."""
-    boxes: tuple[Box, Box, Box]
-    """Where the label, the header over this column alone, and the value are."""
-    leaf: str
-    """The header over this column alone."""
-    has_ink: bool
-    """Whether the words of label, header and value hold ink."""
+    value: str  # the value as it is printed, without blanks after signs
+    boxes: tuple[Box, ...]  # where the label, the header over this column alone, and the value are
+    leaf: str  # the header over this column alone
+    has_ink: bool  # whether the words of label, header and value hold ink
 
     @property
     def page(self) -> int:
-        """The number of the page, from 1."""
         return self.table.page
 
     @property
     def amount(self) -> Decimal:
-        """The value as a number."""
         return number_of(self.value) or Decimal(0)
 
 
@@ -165,7 +141,7 @@ def facts_of(pages: Sequence[Page], index: PageIndex, losses: Counter[str]) -> I
     """Yield the facts of a document; `losses` counts why tables and cells gave none."""
     contents = frozenset(page.number for page in pages if is_contents(page))
     names = [name for page in pages if page.number not in contents for name in _names_of(page)]
-    captions = Counter(caption for page in pages if page.number not in contents for caption in _captions_on(page))
+    captions = Counter(_caption(line.text) for page in pages if page.number not in contents for line in page.lines)
     headings = Counter(normal(name.headings[0]) for name in names if name.headings)
     called = {(name.page, name.number): name for name in names}
     ends = [
@@ -202,19 +178,20 @@ def is_contents(page: Page) -> bool:
 
 
 def _names_of(page: Page) -> Iterator[TableName]:
-    """Yield the tables of a page that have a caption or a heading."""
     for number, table in enumerate(page.tables):
         near = [region for region in page.regions if region.kind != "table" and _distance(region.box, table) <= NEAR]
         unit = _unit(
             " ".join(page.text_in(box) for box, kind in near if kind in ("text", "caption", *_HEADINGS))[-300:]
         )
-        captions = [box for box, kind in near if kind in ("caption", "text", *_HEADINGS) and _captions_in(page, box)]
+        captions = [
+            box for box, kind in near if kind in ("caption", "text", *_HEADINGS) and _caption(page.text_in(box))
+        ]
         if captions:
             nearest = min(captions, key=lambda box: _distance(box, table))
             tables = [other for other in page.tables if _distance(nearest, other) <= NEAR]
             if min(tables, key=lambda other: (_distance(nearest, other), other)) == table:
                 unit = unit or _unit(page.text_in(nearest))
-                yield TableName(page.number, number, _captions_in(page, nearest)[0], (), unit, nearest)
+                yield TableName(page.number, number, _caption(page.text_in(nearest)), (), unit, nearest)
                 continue
         above = [box for box, kind in near if kind in _HEADINGS and box.y1 <= table.y0 + 4]
         titles = [(box, clean_title(page.text_in(box))) for box in sorted(above, key=lambda box: -box.y1)]
@@ -240,16 +217,10 @@ def clean_title(text: str) -> str:
     return _CONTINUED.sub("", " ".join(text.split())).strip(" :–—-")
 
 
-def _captions_on(page: Page) -> Iterator[str]:
-    """Yield the name of each table of which a line of the page begins a part, such as `Table 3`."""
-    for line in page.lines:
-        if found := _CAPTION.match(" ".join(line.text.split())):
-            yield f"{found['kind'].capitalize()} {found['number']}"
-
-
-def _captions_in(page: Page, box: Box) -> list[str]:
-    found = _CAPTION.match(page.text_in(box))
-    return [f"{found['kind'].capitalize()} {found['number']}"] if found else []
+def _caption(text: str) -> str:
+    """Return the name of the table of which a text begins a part, such as `Table 3`; empty if it begins none."""
+    found = _CAPTION.match(" ".join(text.split()))
+    return f"{found['kind'].capitalize()} {found['number']}" if found else ""
 
 
 def _distance(box: Box, table: Box) -> float:
@@ -271,7 +242,6 @@ def _named_once(
     captions: Mapping[str, int],
     headings: Mapping[str, int],
 ) -> TableName | None:
-    """Return a table with a name that nothing else in the document has; None if there is none."""
     if name.caption:
         return name if captions[name.caption] == 1 else None
     title = name.headings[0]
@@ -287,7 +257,6 @@ def _named_once(
 
 
 def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) -> Iterator[Fact]:
-    """Yield the cells of a table that both readers see in the same way, and whose row and column have one name each."""
     labels = Counter(normal(row.label) for row in table.rows)
     for number, row in enumerate(table.rows):
         headers = table.headers[row.section]
@@ -309,12 +278,14 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
                 reason = "table-of-contents"
             if not reason and number_of(piece.text) is None:
                 reason = "no-plain-number"
-            if not reason and not confirms(page, row.words, header.leaf_words, piece.words, table.columns[0][0]):
+            own = [word for part in header.own for word in part.piece.words]
+            if not reason and not confirms(page, row.words, own, piece.words, table.columns[0][0]):
                 reason = "readers-disagree"
             if reason:
                 losses[reason] += 1
                 continue
-            parts = row.words, header.leaf_words, piece.words
+            parts = row.words, own, piece.words
+            over = [word for part in header.parts if part.is_sure for word in part.piece.words]
             others = [other for at, other in enumerate(headers) if at != column]
             yield Fact(
                 name,
@@ -324,26 +295,20 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
                 row.group,
                 clean_label(header.text if any(_can_mean(header, other) for other in others) else header.leaf),
                 piece.text,
-                (
-                    around([w.box for w in parts[0]]),
-                    around([w.box for w in parts[1]]),
-                    around([w.box for w in parts[2]]),
-                ),
+                tuple(around([word.box for word in part]) for part in parts),
                 header.leaf,
-                all(word.has_ink for word in (*row.words, *header.words, *piece.words)),
+                all(word.has_ink for word in (*row.words, *over, *piece.words)),
             )
 
 
 def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
-    """Return why the header does not tell its column from the others; empty if it does.
-
-    Where another header has the same words, both columns must be spanned by as many lines, and by other words.
-    """
+    """Return why the header does not tell its column from the others; empty if it does."""
     for at, other in enumerate(headers):
         if at != column and (own := YEAR.sub("", normal(header.leaf)).strip()) and _is_in(own, other.above):
             return "header-of-two-columns"  # `Benefits 2017` beside columns below `Pension benefits`
         if at == column or not _can_mean(header, other):
             continue
+        # both columns must be spanned by as many lines, and by other words
         is_spanned = header.above and other.above and len(header.parts) == len(other.parts)
         if not is_spanned or _is_in(header.above, other.above) or _is_in(header.text, other.text):
             return "header-of-two-columns"
@@ -354,7 +319,7 @@ def _can_mean(header: Header, other: Header) -> bool:
     """Return whether the words over one column alone may be meant for another one: the lower lines of one are those of
     the other, or a bare year is in both.
     """
-    one, two = list(map(normal, header.own_lines)), list(map(normal, other.own_lines))
+    one, two = ([normal(part.piece.text) for part in each.own] for each in (header, other))
     shorter = min(len(one), len(two))
     is_year = bool(YEAR.fullmatch(header.leaf)) and _is_in(header.leaf, other.text)
     return (shorter > 0 and one[-shorter:] == two[-shorter:]) or is_year or normal(header.leaf) == normal(other.leaf)
@@ -374,3 +339,53 @@ def _rows_like(row: Row, name: TableName, page: Page) -> int:
     return sum(
         bool(label) and line.startswith(label) and not any(map(str.isalpha, line.removeprefix(label))) for line in lines
     )
+
+
+def confirms(page: Page, label: Sequence[Word], header: Sequence[Word], value: Sequence[Word], first: float) -> bool:
+    """Return whether a grid has in one row and one column the label, the header over this column alone, and the value
+    that the reader of words has; `first` is the left edge of the first column of values.
+    """
+    for grid in page.raw.grids:
+        row, box = _place(grid, value[-1].box)
+        if box is None:
+            continue
+        in_cell = {word.box for word in page.words_in(box, 0.0) if word.text not in _SIGNS and word.is_text}
+        in_row = [word for cell in grid.rows[row] if cell for word in page.words_in(cell, 0.0)]
+        left = {word.box for word in in_row if word.box.x1 <= first + 0.5 and word.is_text}
+        is_value = in_cell == {word.box for word in value if word.text not in _SIGNS}
+        if is_value and left == {word.box for word in label if word.is_text}:
+            wide = _with_empty_cells(page, grid.rows[row], box)
+            if all(_is_over(grid, row, wide, word.box) for word in header):
+                return True
+    return False
+
+
+def _place(grid: Grid, value: Box) -> tuple[int, Box | None]:
+    for number, row in enumerate(grid.rows):
+        for box in row:
+            if box and box.holds(value.x, value.y):
+                return number, box
+    return 0, None
+
+
+def _with_empty_cells(page: Page, row: Sequence[Box | None], box: Box) -> Box:
+    """Return a cell with the cells beside it that are empty; a cell left of it may have a currency sign."""
+    cells = sorted((cell for cell in row if cell), key=lambda cell: cell.x0)
+    at, left, right = cells.index(box), box.x0, box.x1
+    for cell in reversed(cells[:at]):
+        if any(word.is_text for word in page.words_in(cell, 0.0)):
+            break
+        left = cell.x0
+    for cell in cells[at + 1 :]:
+        if any(word.text not in _CLOSING for word in page.words_in(cell, 0.0)):
+            break
+        right = cell.x1
+    return Box(left, box.y0, right, box.y1)
+
+
+def _is_over(grid: Grid, row: int, box: Box, word: Box) -> bool:
+    """Return whether a word of a header is in a cell above that shares a part of the column, or above the grid."""
+    if word.y < min(cell.y0 for cells in grid.rows for cell in cells if cell):
+        return box.x0 - 2 <= word.x <= box.x1 + 2
+    above = (cell for cells in grid.rows[:row] for cell in cells if cell)
+    return any(cell.holds(word.x, word.y) and cell.x0 < box.x1 - 1 and cell.x1 > box.x0 + 1 for cell in above)

@@ -19,17 +19,15 @@ from mmlongbench.questions.layer.page import Box
 from mmlongbench.questions.layer.words import YEAR
 
 ABSENT = "unanswerable"
-MOST_ROWS = 3
-"""How many rows a question adds or compares."""
+MOST_ROWS = 3  # how many rows a question adds or compares
 _SHARE = re.compile(r"%|\b(percent|percentages?|pct|bps|basis points|ratios?)\b", re.IGNORECASE)
 _GENERAL = frozenset(("total", "other", "others", "net", "all", "average", "subtotal", "sum"))
 """Words of names that another document may have under another name."""
-_MIXED = re.compile(
+_MIXED = re.compile(  # rows and columns that may have another unit than their neighbours, or contain them
     r"\b(gross|per|attributable|balance|including|excluding|less|comprehensive|rate|margin|number|shares|price|score|"
     r"accuracy|index|beginning|end|avg|yield|ratio)\b|[%#]",
     re.IGNORECASE,
 )
-"""Names of rows and columns that may have another unit than their neighbours, or that contain them."""
 
 
 class Mark(NamedTuple):
@@ -43,27 +41,18 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A question before its checks."""
-
     kind: str
     question: str
     answer: str | tuple[str, ...]
-    facts: tuple[Fact, ...]
-    """The cells that it rests on."""
-    replaceable: str
-    """The name of a row or column without which it has no answer."""
-    derived: str = ""
-    """How the answer follows from the cells; empty if it stands on the page."""
-    accepted: tuple[str, ...] = ()
-    """Other right answers."""
-    edit: str = ""
-    """For a question without an answer: what was changed, such as `2019 → 2014`."""
-    original: str = ""
-    """The question of which it is an edit."""
+    facts: tuple[Fact, ...]  # the cells that it rests on
+    replaceable: str  # the name of a row or column without which it has no answer
+    derived: str = ""  # how the answer follows from the cells; empty if it stands on the page
+    accepted: tuple[str, ...] = ()  # other right answers
+    edit: str = ""  # for a question without an answer: what was changed, such as `2019 → 2014`
+    original: str = ""  # the question of which it is an edit
 
     @property
     def pages(self) -> tuple[int, ...]:
-        """The pages of its tables, from 1."""
         return tuple(sorted({fact.page for fact in self.facts}))
 
     @property
@@ -84,7 +73,6 @@ class Candidate:
 
     @property
     def is_column_replaceable(self) -> bool:
-        """Whether the name that a twin replaces is that of a column."""
         return any(fact.header == self.replaceable for fact in self.facts)
 
     def phrases_with(self, name: str) -> tuple[tuple[str, ...], ...]:
@@ -101,10 +89,11 @@ class Candidate:
 
 
 def candidates_of(sha256: str, facts: Sequence[Fact]) -> list[Candidate]:
-    """Return all candidates with an answer of a document."""
     draws = Draws(("questions from the layer", sha256))
     plain = [fact for fact in facts if not is_general(fact.label) and not is_general(fact.header)]
-    return [candidate for make in KINDS for candidate in make(plain, draws)]
+    return [
+        candidate for make in (_values, _comparisons, _changes, _aggregates, _joins) for candidate in make(plain, draws)
+    ]
 
 
 def _values(facts: Sequence[Fact], draws: Draws) -> Iterator[Candidate]:
@@ -179,19 +168,8 @@ def _joins(facts: Sequence[Fact], draws: Draws) -> Iterator[Candidate]:
             )
 
 
-KINDS: tuple[Callable[[Sequence[Fact], Draws], Iterator[Candidate]], ...] = (
-    _values,
-    _comparisons,
-    _changes,
-    _aggregates,
-    _joins,
-)
-
-
 def _neighbours(facts: Sequence[Fact], draws: Draws, what: str, count: int) -> Iterator[tuple[Fact, ...]]:
-    """Yield rows of one column that follow each other in one group and have one unit, as far as names and signs tell.
-    Which ones of a column are drawn.
-    """
+    """Yield, drawn, rows of a column that follow each other in one group and have one unit, as far as names tell."""
     columns: dict[tuple[object, int], list[Fact]] = {}
     for fact in facts:
         columns.setdefault((fact.table, fact.column), []).append(fact)
@@ -208,7 +186,6 @@ def _neighbours(facts: Sequence[Fact], draws: Draws, what: str, count: int) -> I
 
 
 def _accepted(fact: Fact) -> tuple[str, ...]:
-    """Return another form of a negative value that is right: with its round brackets."""
     plain = re.sub(r"[$€£¥\s]", "", fact.value)
     return (plain,) if plain.startswith("(") else ()
 
@@ -269,15 +246,8 @@ def twin_of(
     in_tables: Mapping[tuple[int, int], frozenset[str]],
     is_elsewhere: Callable[[str], bool],
 ) -> Candidate | None:
-    """Return the twin of a question; None if no name fits.
-
-    Args:
-        candidate: the question.
-        names: rows and columns of other documents.
-        index: the pages of its document.
-        in_tables: the words of each of its tables, by page and number, as `stems` returns them.
-        is_elsewhere: whether a page of another document answers the question with a name.
-
+    """Return the twin of a question with one of the names, which rows and columns of other documents have; None if no
+    name fits. `is_elsewhere` says whether a page of another document answers the question with a name.
     """
     old = candidate.replaceable
     facts = [fact for fact in candidate.facts if old in (fact.label, fact.header)]

@@ -28,40 +28,35 @@ from mmlongbench.questions.layer.checks import Failed, first_failed, misread, oc
 from mmlongbench.questions.layer.facts import PageIndex, facts_of, normal
 from mmlongbench.questions.layer.kinds import ABSENT, Candidate, candidates_of, is_general, stems, twin_of
 from mmlongbench.questions.layer.page import Page, layer_version, pages_of
-from mmlongbench.questions.question import Grounding, Line, Question, Reject, question_id
-from mmlongbench.questions.table import Summary, write_folder, write_lines
+from mmlongbench.questions.table import (
+    Grounding,
+    Line,
+    Question,
+    Reject,
+    Summary,
+    question_id,
+    write_folder,
+    write_lines,
+)
 
-DOCUMENTS = "documents.jsonl"
-"""The file with a line for each document: what it gives, and why not more."""
-LAYERS = "layers"
-"""The folder of the cache, below the output."""
-ABSENT_SHARE = 20
-"""One of so many questions has no answer: with more, the audit of shortcuts would find that refusing all pays."""
-MOST_OF_A_PAGE = 5
-"""How many questions may need a page."""
-MOST_OF_A_KIND = 25
-"""How many questions of a kind a document may have."""
-OF_A_DOCUMENT, OF_A_KIND = 5, 4
-"""A document has at most one of so many questions of a file, and a kind one of so many."""
+DOCUMENTS = "documents.jsonl"  # the file with a line for each document: what it gives, and why not more
+LAYERS = "layers"  # the folder of the cache, below the output
+ABSENT_SHARE = 20  # one of so many has no answer: with more, an audit would find that refusing all pays
+MOST_OF_A_PAGE = 5  # how many questions may need a page
+MOST_OF_A_KIND = 25  # how many questions of a kind a document may have
+OF_A_DOCUMENT, OF_A_KIND = 5, 4  # a document has at most one of so many questions of a file, and a kind one of so many
 _SURPLUS = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")
-_LARGE = 0.2
-"""A page with few words is a picture if pictures take so large a share of it."""
+_LARGE = 0.2  # a page with few words is a picture if pictures take so large a share of it
 
-Named: TypeAlias = tuple[str, Candidate]
-"""A document and a candidate."""
+Named: TypeAlias = tuple[str, Candidate]  # a document and a candidate
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How questions are made."""
-
     cache: Path
-    """The folder in which the layers of documents are kept."""
     limits: Limits = field(default_factory=Limits)
-    with_ocr: bool = True
-    """Whether OCR checks the words of questions, if it is installed."""
-    keeps_all: bool = False
-    """Whether a document and a kind may have any share of the questions."""
+    with_ocr: bool = True  # whether OCR checks the words of questions, if it is installed
+    keeps_all: bool = False  # whether a document and a kind may have any share of the questions
 
 
 class DocumentReport(Line):
@@ -69,60 +64,38 @@ class DocumentReport(Line):
 
     document: str
     pages: int
-    pages_left_out: int
-    """Pages that are turned or have too many words."""
-    unread: tuple[int, ...]
-    """Pages that show something that nobody can read, from 1; nothing can be claimed about them."""
+    pages_left_out: int  # pages that are turned or have too many words
+    unread: tuple[int, ...]  # pages that show something that nobody can read, from 1; nothing can be claimed about them
     tables: int
-    facts: int
-    """The cells that two readers see in the same way, and that have names of their own."""
+    facts: int  # the cells that two readers see in the same way, and that have names of their own
     candidates: dict[str, int]
-    """The candidates of each kind."""
     questions: dict[str, int]
-    """The questions of each kind."""
-    losses: dict[str, int]
-    """Why tables and cells gave no fact, with how many there were."""
+    losses: dict[str, int]  # why tables and cells gave no fact, with how many there were
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one document gives."""
-
     sha256: str
     candidates: tuple[Candidate, ...]
-    """The candidates that passed the checks of the document."""
     rejects: tuple[Reject, ...]
     report: DocumentReport
-    texts: tuple[str, ...]
-    """The text of each page in which phrases are searched."""
-    in_tables: Mapping[tuple[int, int], frozenset[str]]
-    """The words of each table, by its page and number."""
-    names: tuple[frozenset[str], frozenset[str]]
-    """The names of the rows and of the columns of its tables."""
+    texts: tuple[str, ...]  # the text of each page in which phrases are searched
+    in_tables: Mapping[tuple[int, int], frozenset[str]]  # the words of each table, by its page and number
+    names: tuple[frozenset[str], frozenset[str]]  # the names of the rows and of the columns of its tables
 
 
 @dataclass(frozen=True)
 class Made:
-    """The questions of a folder."""
-
     summary: Summary
     reports: tuple[DocumentReport, ...]
     unreadable: tuple[Reject, ...]
-    """The documents that cannot be read."""
-    left_out: tuple[str, ...]
-    """The documents with a page that nobody can read; the manifest excludes them."""
+    left_out: tuple[str, ...]  # the documents with a page that nobody can read; the manifest excludes them
 
 
 def make_questions(
     documents: Path, out: Path, settings: Settings, workers: int = 1, progress: Progress | None = None
 ) -> Made:
-    """Make questions of the PDFs of a folder, and write them.
-
-    Raises:
-        SourceError: the folder has no PDF.
-        BuildError: the machine cannot read a page.
-
-    """
+    """Make questions of the PDFs of a folder, and write them."""
     unreadable: list[Reject] = []
     calls = [(path, sha256, settings) for path, sha256 in _readable(documents, unreadable)]
     works: dict[str, Work] = {}
@@ -159,10 +132,10 @@ def make_questions(
     if taken and not twins:
         notes += ("no question is unanswerable: no row or column of another document fits",)
     questions = [_question(name, works[name].sha256, candidate, others[name]) for name, candidate in asked]
-    reports = [
-        work.report.model_copy(update={"questions": _counts(each.kind for each in questions if each.document == name)})
-        for name, work in works.items()
-    ]
+    reports = []
+    for name, work in works.items():
+        kinds = Counter(question.kind for question in questions if question.document == name)
+        reports.append(work.report.model_copy(update={"questions": dict(sorted(kinds.items()))}))
     write_lines(out / DOCUMENTS, reports)
     counts = {
         "documents": len(works),
@@ -179,7 +152,6 @@ def make_questions(
 
 
 def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
-    """Return what a document gives, or the reject of a document that cannot be read."""
     program = ocr_name() if settings.with_ocr else ""
     kept = settings.cache / f"{sha256}-{layer_version()}-{digest(program).hex()[:8]}"
     try:
@@ -217,7 +189,7 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
             unread=tuple(sorted(unread)),
             tables=sum(len(page.tables) for page in pages),
             facts=len(facts),
-            candidates=_counts(candidate.kind for candidate in candidates),
+            candidates=dict(sorted(Counter(candidate.kind for candidate in candidates).items())),
             questions={},
             losses=dict(sorted(losses.items())),
         ),
@@ -356,9 +328,7 @@ def chosen(
 
 
 def _largest(order: Sequence[Named], of_document: int, of_kind: int) -> Counter[tuple[str, str]]:
-    """Return how many questions of each document and kind the largest file has in which a document has at most one of
-    `of_document` questions, and a kind one of `of_kind`.
-    """
+    """Return how many questions of each document and kind the largest file has that keeps both shares."""
     size = len(order)
     # fewer places never give more questions, so no file between two sizes keeps the shares
     while (counts := _most(order, size // of_document, size // of_kind)).total() < size:
@@ -405,7 +375,6 @@ def _most(order: Sequence[Named], per_document: int, per_kind: int) -> Counter[t
 
 
 def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapping[str, PageIndex]) -> Failed | None:
-    """Return the page of another document that has all phrases of a group; None if there is no such page."""
     for group in phrases:
         for name, index in others.items():
             if name != own and (pages := index.pages_with(*group)):
@@ -417,9 +386,7 @@ def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapp
 def _with_twins(
     taken: Sequence[Named], works: Mapping[str, Work], others: Mapping[str, PageIndex]
 ) -> tuple[list[Named], int]:
-    """Return questions of which a drawn share is replaced by twins, and how many are. Two twins of a document have
-    other words, because they have one answer.
-    """
+    # two twins of a document have other words, because they have one answer
     asked, twins, names = list(taken), list[Named](), set[str]()
     draws = Draws(("twins of questions", *sorted({works[name].sha256 for name, _ in taken})))
     wanted = max(len(asked) // ABSENT_SHARE, 1)
@@ -480,7 +447,6 @@ def _reject(document: str, sha256: str, candidate: Candidate, why: Failed) -> Re
 
 
 def _readable(documents: Path, unreadable: list[Reject]) -> Iterator[tuple[Path, str]]:
-    """Yield (path, SHA-256) of each PDF that can be tried; the others are added to `unreadable`."""
     if not is_unicode(str(documents.absolute())):
         todo, place = "rename the folder", shown_name(str(documents))
         raise SourceError(Fault("name-not-unicode", "a folder whose path is UTF-8", "other bytes", place, todo=todo))
@@ -506,10 +472,5 @@ def _readable(documents: Path, unreadable: list[Reject]) -> Iterator[tuple[Path,
 
 
 def _unread(name: str, reason: str, found: str, expected: str) -> Reject:
-    """Return the reject of a document."""
     id = question_id("", "document", name)
     return Reject(id=id, document=name, stage="document", reason=reason, found=shown_name(found), expected=expected)
-
-
-def _counts(kinds: Iterator[str]) -> dict[str, int]:
-    return dict(sorted(Counter(kinds).items()))

@@ -17,10 +17,8 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import VERSION, page_layers
 from mmlongbench.io.files import write_whole
 
-_BETWEEN = ("text", "section-header", "title", "caption", "list-item")
-"""The classes of the layout that end a table."""
-_LEAST_HEIGHT = 12.0
-"""A part of a table is at least so many points high."""
+_BETWEEN = ("text", "section-header", "title", "caption", "list-item")  # the classes of the layout that end a table
+_LEAST_HEIGHT = 12.0  # a part of a table is at least so many points high
 
 
 class Box(NamedTuple):
@@ -33,21 +31,17 @@ class Box(NamedTuple):
 
     @property
     def x(self) -> float:
-        """The middle, from left to right."""
         return (self.x0 + self.x1) / 2
 
     @property
     def y(self) -> float:
-        """The middle, from top to bottom."""
         return (self.y0 + self.y1) / 2
 
     def holds(self, x: float, y: float, margin: float = 0.0) -> bool:
-        """Return whether a point is inside the box, or at most `margin` outside."""
         return self.x0 - margin <= x <= self.x1 + margin and self.y0 - margin <= y <= self.y1 + margin
 
 
 def around(boxes: Sequence[Box]) -> Box:
-    """Return the smallest box around all of them."""
     x0s, y0s, x1s, y1s = zip(*boxes, strict=True)
     return Box(min(x0s), min(y0s), max(x1s), max(y1s))
 
@@ -61,7 +55,6 @@ class Word(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether it has a letter or a digit."""
         return any(map(str.isalnum, self.text))
 
 
@@ -82,8 +75,7 @@ class Region(NamedTuple):
 class Grid(NamedTuple):
     """The cells of the rows of a table; None where a cell is part of another one."""
 
-    how: str
-    """How the grid was found: by the `network`, by `lines`, or by `text`."""
+    how: str  # how the grid was found: by the `network`, by `lines`, or by `text`
     rows: tuple[tuple[Box | None, ...], ...]
 
 
@@ -92,23 +84,16 @@ class RawPage(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    size: tuple[float, float]
-    """The width and height in points."""
-    rotation: int
-    """The degrees by which the page is turned; such a page has no words here."""
-    word_count: int
-    """How many words the page has; more than are read if there are too many."""
-    is_crowded: bool = False
-    """Whether the page has too many words or drawings to be looked at."""
-    words: tuple[tuple[float, float, float, float, str, bool], ...]
-    """x0, y0, x1, y1, text, and whether there is ink."""
+    size: tuple[float, float]  # the width and height in points
+    rotation: int  # the degrees by which the page is turned; such a page has no words here
+    word_count: int  # how many words the page has; more than are read if there are too many
+    is_crowded: bool = False  # whether the page has too many words or drawings to be looked at
+    words: tuple[tuple[float, float, float, float, str, bool], ...]  # x0, y0, x1, y1, text, and whether there is ink
     lines: tuple[tuple[float, float, float, float, str, float, bool], ...]
     """x0, y0, x1, y1, text, size, and whether all is bold."""
-    boxes: tuple[tuple[float, float, float, float, str], ...]
-    """x0, y0, x1, y1, and the class of the layout."""
+    boxes: tuple[tuple[float, float, float, float, str], ...]  # x0, y0, x1, y1, and the class of the layout
     grids: tuple[Grid, ...]
-    rules: tuple[tuple[float, float, float], ...]
-    """x0, x1 and y of horizontal rules."""
+    rules: tuple[tuple[float, float, float], ...]  # x0, x1 and y of horizontal rules
 
 
 @dataclass(frozen=True)
@@ -120,18 +105,15 @@ class Page:
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """The words that are not blank."""
         return tuple(Word(Box(*word[:4]), word[4], word[5]) for word in self.raw.words if word[4].strip())
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The lines from top to bottom."""
         lines = (Line(Box(*line[:4]), line[4]) for line in self.raw.lines)
         return tuple(sorted(lines, key=lambda line: (line.box.y0, line.box.x0, line.text)))
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
-        """The boxes of the layout from top to bottom."""
         regions = (Region(Box(*box[:4]), box[4]) for box in self.raw.boxes)
         return tuple(sorted(regions, key=lambda region: region.box[1::-1]))
 
@@ -154,26 +136,18 @@ class Page:
 
     @cached_property
     def text(self) -> str:
-        """All words with blanks between them, in the order of the file."""
         return " ".join(word.text for word in self.words)
 
     def words_in(self, box: Box, margin: float = 1.0) -> list[Word]:
-        """Return the words whose middle is in a box."""
         return [word for word in self.words if box.holds(word.box.x, word.box.y, margin)]
 
     def text_in(self, box: Box) -> str:
-        """Return the text of the lines in a box, from top to bottom."""
         inside = [line for line in self.lines if box.holds(line.box.x, line.box.y, 1.0)]
         return " ".join(" ".join(line.text.split()) for line in inside)
 
 
 def pages_of(path: Path, sha256: str, cache: Path, limits: Limits) -> list[Page]:
-    """Return the pages of a document, from the cache if they were read before.
-
-    Raises:
-        SourceError, ReaderDiedError: as `page_layers`.
-
-    """
+    """Return the pages of a document, from the cache if they were read before."""
     file = cache / f"{sha256}-{layer_version()}.jsonl.gz"
     try:
         raw = [RawPage.model_validate_json(line) for line in gzip.decompress(file.read_bytes()).splitlines()]

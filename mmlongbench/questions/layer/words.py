@@ -1,7 +1,7 @@
 """The first reader of tables: columns, headers, rows with labels and groups, from the places of words alone.
 
 Words become visual lines, and lines become pieces: runs of words without a wide gap, which are the cells of a table
-that has no lines between its cells. It knows nothing of the grids that PyMuPDF finds (`grids.py`).
+that has no lines between its cells. It knows nothing of the grids that PyMuPDF finds (`facts.confirms`).
 """
 
 import re
@@ -14,14 +14,10 @@ from typing import TypeAlias
 
 from mmlongbench.questions.layer.page import Box, Page, Word, around
 
-MAX_COLUMNS, MAX_ROWS = 15, 150
-"""Larger tables are not read."""
-MAX_HEADER_WORDS = 12
-"""A longer header is not quoted."""
-Span: TypeAlias = tuple[float, float]
-"""The left and the right edge of a column, in points."""
-Rule: TypeAlias = tuple[float, float, float]
-"""x0, x1 and y of a horizontal rule."""
+MAX_COLUMNS, MAX_ROWS = 15, 150  # larger tables are not read
+MAX_HEADER_WORDS = 12  # a longer header is not quoted
+Span: TypeAlias = tuple[float, float]  # the left and the right edge of a column, in points
+Rule: TypeAlias = tuple[float, float, float]  # x0, x1 and y of a horizontal rule
 
 _WIDE, _SAME_LINE = 0.75, 0.4
 """In heights of a line: a gap that ends a piece, and how far the middles of words of one line may be apart."""
@@ -51,7 +47,6 @@ class Piece:
 
     @cached_property
     def box(self) -> Box:
-        """The box around the words."""
         return around([word.box for word in self.words])
 
     @cached_property
@@ -63,12 +58,10 @@ class Piece:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number, perhaps with signs."""
         return any(map(str.isdigit, self.text)) and bool(_NUMBER.fullmatch(self.text))
 
     @property
     def is_year(self) -> bool:
-        """Whether it is a year."""
         return bool(YEAR.fullmatch(self.text))
 
     @property
@@ -85,17 +78,14 @@ class TextLine:
 
     @cached_property
     def box(self) -> Box:
-        """The box around the pieces."""
         return around([piece.box for piece in self.pieces])
 
     @property
     def text(self) -> str:
-        """The pieces with one blank between them."""
         return " ".join(piece.text for piece in self.pieces)
 
 
 def lines_of(words: Iterable[Word]) -> list[TextLine]:
-    """Return the visual lines of words, from top to bottom."""
     ordered = sorted(words, key=lambda word: (word.box.y, word.box.x0, word.text))
     if not ordered:
         return []
@@ -150,7 +140,7 @@ class Header:
     @property
     def leaf(self) -> str:
         """The text over this column alone; empty if there is none."""
-        return " ".join(self.own_lines)
+        return " ".join(part.piece.text for part in self.own)
 
     @property
     def text(self) -> str:
@@ -158,29 +148,14 @@ class Header:
         return " ".join(part.piece.text for part in self.parts if part.is_sure)
 
     @property
-    def own_lines(self) -> tuple[str, ...]:
-        """The texts over this column alone, line by line from top to bottom."""
-        return tuple(part.piece.text for part in self._own)
-
-    @property
     def above(self) -> str:
         """The text that this column shares with others; empty if nothing spans it."""
         return " ".join(part.piece.text for part in self.parts if len(part.columns) > 1 and part.is_sure)
 
     @property
-    def leaf_words(self) -> tuple[Word, ...]:
-        """The words over this column alone."""
-        return tuple(word for part in self._own for word in part.piece.words)
-
-    @property
-    def words(self) -> tuple[Word, ...]:
-        """The words of `text`."""
-        return tuple(word for part in self.parts if part.is_sure for word in part.piece.words)
-
-    @property
     def fault(self) -> str:
         """Why the header cannot be asked about; empty if it can."""
-        if not self._own or len(self.parts[-1].columns) > 1:
+        if not self.own or len(self.parts[-1].columns) > 1:
             return "no-header-of-its-own"
         if len(self.leaf.split()) > MAX_HEADER_WORDS:
             return "header-too-long"
@@ -189,12 +164,14 @@ class Header:
         words = [word for word in self.leaf.split() if any(map(str.isalnum, word))]
         if _DATA.search(self.leaf) or all(word.isdigit() and not YEAR.fullmatch(word) for word in words):
             return "data-in-the-header"  # also `72 ▶`, the number of a line of a form
-        if any(len(line.split()) > 1 and all(word[0].isdigit() for word in line.split()) for line in self.own_lines):
+        lines = [part.piece.text.split() for part in self.own]
+        if any(len(line) > 1 and all(word[0].isdigit() for word in line) for line in lines):
             return "header-of-two-columns"  # `64k 32k`
         return ""
 
     @property
-    def _own(self) -> list[Part]:
+    def own(self) -> list[Part]:
+        """The parts over this column alone."""
         return [part for part in self.parts if len(part.columns) == 1 and part.is_sure]
 
 
@@ -222,7 +199,6 @@ def read_headers(
 
 
 def _joined(rules: Sequence[Rule]) -> list[Rule]:
-    """Return horizontal rules; those that touch at one height are one rule."""
     joined: list[Rule] = []
     for x0, x1, y in sorted(rules, key=lambda rule: (round(rule[2]), rule[0])):
         if joined and round(joined[-1][2]) == round(y) and x0 - joined[-1][1] <= _TOUCHING:
@@ -233,9 +209,7 @@ def _joined(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _split(piece: Piece, columns: Sequence[Span]) -> list[Piece]:
-    """Split a piece between columns where a gap between its words is clearly wider than the others: headers of narrow
-    columns may be nearer to each other than cells usually are.
-    """
+    # headers of narrow columns may be nearer to each other than cells usually are: the widest gaps count
     words = piece.words
     gaps = [after.box.x0 - before.box.x1 for before, after in pairwise(words)]
     middles = [(left[1] + right[0]) / 2 for left, right in pairwise(columns)]
@@ -279,33 +253,22 @@ def _part(
 
 @dataclass(frozen=True)
 class Row:
-    """A row of values."""
-
-    label: str
-    """The words left of the values, without marks of footnotes."""
-    words: tuple[Word, ...]
-    """The words of the label."""
-    group: str
-    """The last line above without values, such as `Current assets:`; empty if there is none."""
-    values: dict[int, Piece]
-    """The values by the number of their column; a cell that is no number or dash is not here."""
-    section: int
-    """The number of the block of header lines that the row belongs to."""
-    is_unsure: str = ""
-    """Why the label cannot be trusted; empty if it can."""
+    label: str  # the words left of the values, without marks of footnotes
+    words: tuple[Word, ...]  # the words of the label
+    group: str  # the last line above without values, such as `Current assets:`; empty if there is none
+    values: dict[int, Piece]  # the values by the number of their column; a cell that is no number or dash is not here
+    section: int  # the number of the block of header lines that the row belongs to
+    is_unsure: str = ""  # why the label cannot be trusted; empty if it can
 
 
 @dataclass
 class WordTable:
     """A table, as far as its lines were read from top to bottom."""
 
-    columns: tuple[Span, ...]
-    """The left and the right edge of each column of values."""
+    columns: tuple[Span, ...]  # the left and the right edge of each column of values
     rows: list[Row] = field(default_factory=list)
-    corner: list[str] = field(default_factory=list)
-    """The words above the labels of the rows, such as `(In millions)`."""
-    headers: tuple[tuple[Header, ...], ...] = ()
-    """The header of each column, for each block of header lines."""
+    corner: list[str] = field(default_factory=list)  # the words above the labels of the rows, such as `(In millions)`
+    headers: tuple[tuple[Header, ...], ...] = ()  # the header of each column, for each block of header lines
     _blocks: list[list[TextLine]] = field(default_factory=lambda: [[]])
     _pending: list[TextLine] = field(default_factory=list)
     _group: str = ""
@@ -326,7 +289,6 @@ class WordTable:
         return ""
 
     def _take(self, line: TextLine) -> None:
-        """Read one line, in the state that the lines above it left."""
         first = self.columns[0][0]
         labels = [piece for piece in line.pieces if piece.box.x1 <= first + 0.5 or piece.box.x0 < first - 20]
         others = [piece for piece in line.pieces if piece not in labels]
@@ -383,7 +345,6 @@ class WordTable:
 
 
 def read_table(page: Page, box: Box) -> WordTable | str:
-    """Return the table in a box of a page, or why there is none that can be read."""
     lines = lines_of(word for word in page.words_in(box, 2.0) if not _LEADERS.fullmatch(word.text))
     data = [line for line in lines if _is_data(line)]
     if len(data) < 2:
@@ -398,7 +359,6 @@ def read_table(page: Page, box: Box) -> WordTable | str:
 
 
 def _is_data(line: TextLine) -> bool:
-    """Return whether a line is a row: a label, then at least one value that is no year."""
     first, *rest = line.pieces
     has_label = first.is_year or (not first.is_value and any(map(str.isalnum, first.text)))
     values = sum(piece.is_value for piece in rest)
@@ -406,9 +366,7 @@ def _is_data(line: TextLine) -> bool:
 
 
 def _columns(data: Sequence[TextLine]) -> tuple[Span, ...]:
-    """Return the edges of columns: values whose ranges overlap are in one column. Of more than two, each has at least
-    two rows.
-    """
+    """Return the edges of columns, in which values overlap. Of more than two columns, each has at least two rows."""
     values = [[piece.box for piece in line.pieces[1:] if piece.is_value] for line in data]
     columns: list[Span] = []
     for x0, x1 in sorted((box.x0, box.x1) for boxes in values for box in boxes):

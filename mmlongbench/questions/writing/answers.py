@@ -23,11 +23,10 @@ from mmlongbench.answers import (
 
 MAX_WORDS = 5  # the maximum number of words of a text, or of an element of a list; more need a model to score
 MAX_CHARACTERS = 80  # the maximum number of characters of a text, or of an element of a list: five long words
-GRAMMAR = (
+GRAMMAR = (  # words that are left out where questions are compared
     "a an and are as at be by do does did for from had has have how in is it its many much of on or that the their "
     "there this to was were what when where which who whose why with"
 )
-"""Words that are left out where questions are compared."""
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
@@ -66,8 +65,6 @@ def content_words(question: str) -> frozenset[str]:
 def normal(values: Sequence[str], declared: str) -> Normal | Fault:
     """Return an answer in its normal form; a repair has a name, and what cannot be repaired is a fault.
 
-    >>> normal(["21%"], "Integer")
-    Normal(format='Float', values=('21%',), repairs=('integer-to-float',))
     >>> normal(["['red', 'blue']"], "String").values, normal([], "List")[0]
     (('red', 'blue'), 'empty-answer')
     """
@@ -105,19 +102,19 @@ def _of_length(answer: Normal) -> Normal | Fault:
 
 
 def agrees(gold: Sequence[str], said: Sequence[str], format: AnswerFormat) -> bool:
-    """Return whether an answer is the gold answer.
-
-    >>> agrees(["1,066"], ["1066 ships"], "Integer"), agrees(["12.5%"], ["0.125"], "Float")
-    (True, True)
-    >>> agrees(["Route 61"], ["Route 66"], "String"), agrees(["a", "b"], ["b", "a"], "List")
-    (False, True)
-    """
+    """Return whether an answer is the right one: `1066 ships` is 1,066, 0.125 is 12.5%, Route 66 is not Route 61."""
     if not said or not all(text.strip() for text in said):
         return False
     if format != "List" and len(said) != 1:
         return False
     if format in ("Integer", "Float"):
-        return _is_same_number(gold[0], said[0], is_float=format == "Float")
+        wanted, given = _number(gold[0]), _number(said[0])
+        if wanted is None or given is None:
+            return words(gold[0]) == words(said[0])
+        if format == "Integer":
+            return wanted == given
+        factors = (1, 100, 0.01) if ("%" in gold[0]) != ("%" in said[0]) else (1,)
+        return any(isclose(wanted * factor, given, rel_tol=0.01, abs_tol=1e-9) for factor in factors)
     if format != "List":
         return _is_same_text(gold[0], said[0])
     if Counter(map(words, gold)) == Counter(map(words, said)):
@@ -136,16 +133,6 @@ def same_answer(one: Sequence[str], other: Sequence[str], format: AnswerFormat) 
     return agrees(one, other, format) or agrees(other, one, format)
 
 
-def _is_same_number(gold: str, said: str, *, is_float: bool) -> bool:
-    wanted, given = _number(gold), _number(said)
-    if wanted is None or given is None:
-        return words(gold) == words(said)
-    if not is_float:
-        return wanted == given
-    factors = (1, 100, 0.01) if ("%" in gold) != ("%" in said) else (1,)
-    return any(isclose(wanted * factor, given, rel_tol=0.01, abs_tol=1e-9) for factor in factors)
-
-
 def _number(text: str) -> float | None:
     found = _NUMBER_AND_UNIT.fullmatch(text.strip())
     try:
@@ -155,7 +142,6 @@ def _number(text: str) -> float | None:
 
 
 def _is_same_text(gold: str, said: str) -> bool:
-    """Return whether two texts agree: by similarity, but digits must be the same."""
     if words(gold) == words(said):
         return True
     if Counter(_DIGITS.findall(_COMMA.sub("", gold))) != Counter(_DIGITS.findall(_COMMA.sub("", said))):

@@ -23,16 +23,16 @@ from mmlongbench.models.calls import Call, fence, numbered, read_object, schema_
 from mmlongbench.models.client import Failed, ModelClient
 from mmlongbench.models.replies import Reply, Unusable
 from mmlongbench.prompt import Image, Prompt
+from mmlongbench.questions.table import Line
 from mmlongbench.questions.writing.documents import LabelledPage, Library, ReadDocument
 from mmlongbench.questions.writing.lines import Called, Candidate
 
 F = TypeVar("F", bound=BaseModel)
 MAX_TOKENS = 4096  # the token limit of a reply, including a model's reasoning before it
-REFUSALS = (
+REFUSALS = (  # the beginnings of refusals in words
     *("i'm sorry", "i am sorry", "sorry", "i cannot", "i can't", "i can not", "i'm unable", "i am unable"),
     "as an ai",
 )
-"""The beginnings of refusals in words."""
 WORDINGS = Path(__file__).with_name("wordings.toml")
 
 
@@ -40,45 +40,22 @@ class WritingError(MMLongBenchError):
     """Questions cannot be written or checked as asked."""
 
 
-class WritingSettings(BaseModel):
+class WritingSettings(Line):
     """What decides the questions, besides the documents and the answers of the models."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    authors: tuple[str, ...] = Field(min_length=1)
-    """The models that write and check; each slot draws one of them as its author."""
+    authors: tuple[str, ...] = Field(min_length=1)  # each slot draws one of them as its author
     checkers: tuple[str, ...] = ()  # models that only check
     seed: int = 0
-    per_document: int = Field(default=0, ge=0, le=500)
-    """How many questions are wanted of a document; 0: the minimum of MMLongBench-Doc for its type."""
-    over: float = Field(default=2.0, ge=1, le=10)
-    """Slots for one wanted question; half of the drafts are expected to fail a check."""
+    per_document: int = Field(default=0, ge=0, le=500)  # 0: the minimum of MMLongBench-Doc for its type
+    over: float = Field(default=2.0, ge=1, le=10)  # slots for one wanted question, because drafts fail
     dpi: int = Field(default=144, ge=36, le=300)  # the resolution of the pages that models see
-    published_after: str = ""
-    """Documents published on this date (2024-05-31) or before are left out; empty: all are used."""
-    strict_anchor: bool = False
-    """Whether a question that another document answers with another answer is rejected instead of noted."""
-    attempts: int = Field(default=3, ge=1, le=10)
-    """How often a model is asked for one reply, until it has the form."""
+    published_after: str = ""  # documents of this date (2024-05-31) or before are left out
+    strict_anchor: bool = False  # rejects a question that another document answers otherwise, instead of noting it
+    attempts: int = Field(default=3, ge=1, le=10)  # how often a model is asked for one reply, until it has the form
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Return all models, each once."""
         return tuple(dict.fromkeys((*self.authors, *self.checkers)))
-
-    def check(self) -> None:
-        """Refuse models that would have to check their own questions.
-
-        Raises:
-            WritingError: an author has no model of another family beside it.
-
-        """
-        for author in self.authors:
-            if all(family(model) == family(author) for model in self.models):
-                raise WritingError(
-                    f"--model {author}: no model of another family checks its questions; add one with --model or "
-                    "--check-model (a model that checks itself lets its own mistakes pass)"
-                )
 
 
 def family(model: str) -> str:
@@ -94,29 +71,21 @@ def family(model: str) -> str:
 
 @cache
 def wordings() -> dict[str, dict[str, str]]:
-    """Return the wordings, by part of the file and by name."""
     return tomllib.loads(WORDINGS.read_text("utf-8"))
 
 
 def wording(name: str, **values: str) -> str:
-    """Return an instruction, or a part of one; values replace names in braces."""
     text = wordings()["instructions"].get(name) or wordings()["parts"][name]
     return text.format(**values) if values else text
 
 
-def titled(doc: str) -> str:
-    """Return the title of a document as material for a model."""
-    return fence("title", doc)
-
-
 def material(candidate: Candidate, *, with_answer: bool = False) -> str:
     """Return the title and the question, maybe with its answer, as material for a model."""
-    texts = [titled(candidate.doc), fence("question", candidate.question)]
+    texts = [fence("title", candidate.doc), fence("question", candidate.question)]
     return "\n\n".join([*texts, fence("answer", shown_answer(candidate.answer))] if with_answer else texts)
 
 
 def shown_answer(values: Sequence[str]) -> str:
-    """Return an answer in words: a list is numbered."""
     return values[0] if len(values) == 1 else numbered(values)
 
 
@@ -125,16 +94,12 @@ class _Form(BaseModel):
 
 
 class PageContent(_Form):
-    """What a model sees on a page."""
-
     reason: str
     content: list[Literal["text", "table", "figure", "layout", "contents", "none"]]
     complexity: int = Field(ge=1, le=10)
 
 
 class Drafted(_Form):
-    """A question as its author writes it."""
-
     reason: str
     question: str
     answers: list[str]
@@ -168,8 +133,6 @@ class Checklist(_Form):
 
 
 class Answered(_Form):
-    """An answer from pages."""
-
     reason: str
     is_answerable: bool
     answers: list[str]
@@ -177,8 +140,6 @@ class Answered(_Form):
 
 
 class Guessed(_Form):
-    """An answer without the document."""
-
     reason: str
     answers: list[str]
 
@@ -192,24 +153,18 @@ class Further(_Form):
 
 
 class Graded(_Form):
-    """A grade of a question and its answer."""
-
     reason: str
     grade: int = Field(ge=1, le=5)
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why a model's replies cannot be used."""
-
     reason: Literal["invalid-reply", "refusal"]
     detail: str
 
 
-class Said(BaseModel):
+class Said(Line):
     """A reply as it came; the file of answers has it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
     finish_reason: str = ""
@@ -217,11 +172,14 @@ class Said(BaseModel):
     input_tokens: int = 0
     output_tokens: int = 0
 
+    @classmethod
+    def of(cls, reply: Reply) -> "Said":
+        fields = {name: getattr(reply, name) for name in cls.model_fields if name != "text"}
+        return cls(text=reply.words, **fields)
+
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[F]):
-    """One question to a model."""
-
     purpose: str  # the name of the stage
     model: str
     instruction: str
@@ -248,20 +206,10 @@ class Request(Generic[F]):
             lambda _: messages(prompt, lambda number: self.pages[int(number)][1].data_uri(), instruction),
             schema_options(self.answer, MAX_TOKENS, self.temperature, self.sample),
             Said,
-            _said,
+            Said.of,
             reads_cut_off=True,
             reads_refusals=True,
         )
-
-
-def _said(reply: Reply) -> Said:
-    return Said(
-        text=reply.words,
-        finish_reason=reply.finish_reason,
-        is_refusal=reply.is_refusal,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-    )
 
 
 class CallFailedError(Exception):
@@ -278,7 +226,6 @@ class Desk:
     calls: list[Called] = field(default_factory=list)
 
     def document(self, candidate: Candidate) -> ReadDocument:
-        """Return the document of a question."""
         return self.library.documents[candidate.doc]
 
     def readers(self, candidate: Candidate, stage: str) -> list[str]:
@@ -293,36 +240,19 @@ class Desk:
         return [*first.values(), *(model for model in drawn if model not in first.values())]
 
     def ask_about(
-        self,
-        candidate: Candidate,
-        stage: str,
-        model: str,
-        instruction: str,
-        form: type[F],
-        pages: Sequence[int],
-        *,
-        sample: int = 0,
-        temperature: float = 0.0,
+        self, candidate: Candidate, stage: str, model: str, instruction: str, form: type[F], pages: Sequence[int]
     ) -> F | NoAnswer:
-        """Return what a model says about a question and its answer, from pages of its document."""
         shown, asked = self.library.shown(candidate.doc, pages), material(candidate, with_answer=True)
-        return self.ask(Request(stage, model, instruction, asked, form, shown, sample, temperature))
+        return self.ask(Request(stage, model, instruction, asked, form, shown))
 
     def answer(
         self, candidate: Candidate, stage: str, model: str, pages: Sequence[int], doc: str = ""
     ) -> Answered | NoAnswer:
-        """Return a model's answer to a question from pages of its document, or of another one."""
         shown = self.library.shown(doc or candidate.doc, pages)
         return self.ask(Request(stage, model, wording("answer"), material(candidate), Answered, shown))
 
     def ask(self, request: Request[F]) -> F | NoAnswer:
-        """Return a model's answer in the form, or why none of its replies has the form.
-
-        Raises:
-            CallFailedError: the endpoint did not reply.
-            EndpointError: the endpoint cannot be called at all.
-
-        """
+        """Return a model's answer in the form, or why none of its replies has it; a call without a reply raises."""
         answer: F | NoAnswer = NoAnswer("invalid-reply", "nothing was asked")
         for _ in range(self.settings.attempts):
             call = request.call()
@@ -347,11 +277,7 @@ class Desk:
 
 
 def read(said: Said, form: type[F]) -> F | NoAnswer:
-    """Return the answer in a reply, or why there is none.
-
-    >>> read(Said(text="I cannot help with that."), Graded).reason, read(Said(text="Yes."), Graded).reason
-    ('refusal', 'invalid-reply')
-    """
+    """Return the answer in a reply, or why there is none."""
     if said.is_refusal:
         return NoAnswer("refusal", said.text[:120])
     if said.finish_reason in ("length", "content_filter"):

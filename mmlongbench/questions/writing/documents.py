@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from rank_bm25 import BM25Okapi
 
 LabelledPage: TypeAlias = tuple[str, Picture]  # a page as a model sees it, with a label such as `Page 4`
-ABOUT = Columns(("doc",), ("doc_type", "published"))
-"""The columns of the table that says what documents are and when they were published."""
+ABOUT = Columns(("doc",), ("doc_type", "published"))  # the table that says what documents are
 SHARED_PAGES = 0.10  # the share of a document's pages in a benchmark from which the whole document is left out
 UNRELATED = 3  # a page that so many documents of a benchmark have is boilerplate, and is no page of any of them
 QUALITY = 90  # of the JPEG files that models see
@@ -45,14 +44,8 @@ class ReadDocument:
     path: Path
     pages: tuple[PageFacts, ...]
 
-    @property
-    def name(self) -> str:
-        """Return the name of the file without its ending; it is also the title that models are told."""
-        return self.line.doc
-
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """Return the words of each page (see `answers.words`)."""
         return tuple(words(page.text) for page in self.pages)
 
     def printed(self, page: int) -> int | None:
@@ -68,35 +61,28 @@ class Benchmark:
 
     name: str
     questions: tuple[tuple[str, str], ...] = ()  # the place and the words of each question
-    documents: tuple[tuple[str, str], ...] = ()
-    """The name and, if the file is there, the SHA-256 of each document."""
+    documents: tuple[tuple[str, str], ...] = ()  # the name and, if the file is there, the SHA-256 of each document
     keys: Mapping[str, str] = field(default_factory=dict)  # the documents of pages, by the key of the page
 
     @cached_property
     def _by_words(self) -> Mapping[str | frozenset[str], list[int]]:
         numbers: dict[str | frozenset[str], list[int]] = {}
         for number, (_, question) in enumerate(self.questions):
-            for key in _word_keys(question):
+            keys: list[str | frozenset[str]] = [*shingles(question), content_words(question)]
+            for key in keys:
                 numbers.setdefault(key, []).append(number)
         return numbers
 
     def alike(self, question: str) -> Iterator[tuple[str, str]]:
         """Yield the questions, with their places, that share three words in a row or all words but grammar."""
-        numbers = {number for key in _word_keys(question) for number in self._by_words.get(key, ())}
-        yield from (self.questions[number] for number in sorted(numbers))
-
-
-def _word_keys(question: str) -> list[str | frozenset[str]]:
-    return [*shingles(question), content_words(question)]
+        keys: list[str | frozenset[str]] = [*shingles(question), content_words(question)]
+        yield from (
+            self.questions[number] for number in sorted({n for key in keys for n in self._by_words.get(key, ())})
+        )
 
 
 def read_benchmark(path: Path, kept: Path) -> Benchmark:
-    """Return what is known of a benchmark: a table of questions, a release, or a folder with tables and PDFs.
-
-    Raises:
-        SourceError: nothing there can be read.
-
-    """
+    """Return what is known of a benchmark: a table of questions, a release, or a folder with tables and PDFs."""
     tables, pdfs = [path], []
     if not path.is_file():
         files = sorted(file for file in path.rglob("*") if file.is_file() and ".build" not in file.parts)
@@ -114,17 +100,23 @@ def read_benchmark(path: Path, kept: Path) -> Benchmark:
     keys: dict[str, set[str]] = {}
     for pdf in pdfs:
         documents[pdf.stem] = sha256_of(pdf)
-        for key in _keys(pdf, kept / "page-keys" / f"{documents[pdf.stem]}.json"):
+        known = kept / "page-keys" / f"{documents[pdf.stem]}.json"
+        if not known.exists():
+            try:
+                own = [page.key for page in read_pages(pdf, Limits())]
+            except SourceError:
+                own = []  # a document of a benchmark that cannot be read has no pages to compare
+            write_whole(known, [json.dumps(own).encode()])
+        for key in json.loads(known.read_bytes()):
             keys.setdefault(key, set()).add(pdf.stem)
     if not questions and not documents:
         todo = "give a table with the column question, a release, or a folder of PDFs"
         raise SourceError(Fault("no-benchmark", "questions or documents", "none", path.name, todo=todo))
-    own = {key: min(names) for key, names in keys.items() if key and len(names) < UNRELATED}
-    return Benchmark(path.name, tuple(questions), tuple(sorted(documents.items())), own)
+    documents_of = {key: min(names) for key, names in keys.items() if key and len(names) < UNRELATED}
+    return Benchmark(path.name, tuple(questions), tuple(sorted(documents.items())), documents_of)
 
 
 def _rows(table: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the rows of a table of questions; none of a table without questions."""
     try:
         for place, row in table_rows(table, Columns(("question",), ("doc", "doc_id"))):
             if not isinstance(row, Fault):
@@ -134,24 +126,12 @@ def _rows(table: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
             raise
 
 
-def _keys(pdf: Path, kept: Path) -> list[str]:
-    if kept.exists():
-        known: list[str] = json.loads(kept.read_bytes())
-        return known
-    try:
-        keys = [page.key for page in read_pages(pdf, Limits())]
-    except SourceError:
-        keys = []  # a document of a benchmark that cannot be read has no pages to compare
-    write_whole(kept, [json.dumps(keys).encode()])
-    return keys
-
-
 def of_benchmark(document: ReadDocument, benchmarks: Sequence[Benchmark]) -> str:
     """Return which benchmark has a document, by its bytes, its name, or a share of its pages; empty if none has."""
     keys = [page.key for page in document.pages if page.key]
     for benchmark in benchmarks:
         for name, sha256 in benchmark.documents:
-            if sha256 == document.line.sha256 or words(name) == words(document.name):
+            if sha256 == document.line.sha256 or words(name) == words(document.line.doc):
                 return f"{benchmark.name} has {name}"
         shared = [key for key in keys if key in benchmark.keys]
         if keys and len(shared) >= SHARED_PAGES * len(keys) and len(shared) > 1:
@@ -177,22 +157,19 @@ class Library:
     def shown(self, doc: str, pages: Sequence[int]) -> tuple[LabelledPage, ...]:
         """Return pages of a document as models see them; a printed page number that differs is in the label."""
         document, shown = self.documents[doc], []
-        self._draw(document, [page for page in pages if (doc, page) not in self._pictures])
+        with self._drawing:  # one process draws, so one thread asks for it
+            folder = self.folder / f"{document.line.sha256[:16]}-{self.dpi}"
+            paths = {page: folder / f"{page}.jpg" for page in sorted({*pages}) if (doc, page) not in self._pictures}
+            if missing := [page - 1 for page, path in paths.items() if not path.exists()]:
+                for number, _, data in render_pages(document.path, missing, self.dpi, QUALITY, Limits()):
+                    write_whole(paths[number + 1], [data])
+            for page, path in paths.items():
+                self._pictures[doc, page] = Picture(path, sha256_of(path))
         for page in pages:
             printed = document.printed(page)
             label = f"Page {page} (printed page number {printed})" if printed and printed != page else f"Page {page}"
             shown.append((label, self._pictures[doc, page]))
         return tuple(shown)
-
-    def _draw(self, document: ReadDocument, pages: Sequence[int]) -> None:
-        with self._drawing:  # one process draws, so one thread asks for it
-            folder = self.folder / f"{document.line.sha256[:16]}-{self.dpi}"
-            paths = {page: folder / f"{page}.jpg" for page in sorted({*pages})}
-            if missing := [page - 1 for page, path in paths.items() if not path.exists()]:
-                for number, _, data in render_pages(document.path, missing, self.dpi, QUALITY, Limits()):
-                    write_whole(paths[number + 1], [data])
-            for page, path in paths.items():
-                self._pictures[document.name, page] = Picture(path, sha256_of(path))
 
     def ranked(self, doc: str, question: str, without: Sequence[int] = ()) -> list[int]:
         """Return the pages of a document by BM25 for a question, best first. Pages without text, and pages with equal
@@ -221,10 +198,6 @@ def read_library(
 
     A document is left out if its name cannot be written or another one has it, if another one has its bytes, if it is a
     link out of the folder, if it is too old, if it cannot be read, or if it stands in a benchmark.
-
-    Raises:
-        SourceError: the table about the documents cannot be read, or there is no PDF.
-
     """
     files = pdfs_by_name(folder)
     if not files:
@@ -234,10 +207,9 @@ def read_library(
     with progress.bar("documents", len(files)) as advance:
         for name, path in files.items():
             if isinstance(path, Fault):  # a link out of the folder, which a build refuses, too; or two of one name
+                line = DocumentLine(doc=shown_name(name), sha256="", pages=0, reason=path.reason)
                 detail = f"expected {path.expected}, found {path.found}; {path.todo}"
-                left_out.append(
-                    DocumentLine(doc=shown_name(name), sha256="", pages=0, reason=path.reason, detail=detail)
-                )
+                left_out.append(line.model_copy(update={"detail": detail}))
                 advance()
                 continue
             line = DocumentLine(doc=shown_name(name), sha256=sha256_of(path), pages=0, **told.get(name, {}))
@@ -278,7 +250,6 @@ def _pages(path: Path, kept: Path) -> list[PageFacts]:
 
 
 def _told(about: Path) -> dict[str, dict[str, str]]:
-    """Return what the table says about documents, by their names."""
     told = {}
     for place, row in table_rows(about, ABOUT):
         if isinstance(row, Fault):
@@ -294,11 +265,7 @@ def _told(about: Path) -> dict[str, dict[str, str]]:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date such as 2024-05-31.
-
-    >>> is_date("2024-05-31"), is_date("May 2024")
-    (True, False)
-    """
+    """Return whether a text is a date such as 2024-05-31."""
     try:
         return datetime.date.fromisoformat(text).isoformat() == text
     except ValueError:

@@ -1,6 +1,6 @@
-"""The funnel: the stages that a draft passes, in one table, and how they run, from documents to questions that passed.
+"""The funnel: how the stages that a draft passes run, from documents to questions that passed.
 
-    pages → kinds → slots → drafts → the checks below → edits → the same checks → balance → words-alone → table → people
+    pages → kinds → slots → drafts → `CHECKS` → edits → the same checks → balance → words-alone → table → people
 
 `pages` and `kinds` say what is on each page, `slots` draws a place for each question, `drafts` writes it. Answerable
 questions go through the checks first; `edits` then makes unanswerable ones of those that passed, and these go through
@@ -19,14 +19,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 from mmlongbench.draws import Draws
 from mmlongbench.io.files import sweep
 from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.client import ModelClient
-from mmlongbench.questions.question import Line
 from mmlongbench.questions.table import write_lines
 from mmlongbench.questions.writing import model_stages, text_checks
 from mmlongbench.questions.writing.asking import CallFailedError, Desk, WritingError, WritingSettings
@@ -42,161 +41,16 @@ from mmlongbench.questions.writing.lines import (
     Slot,
     passed,
 )
+from mmlongbench.questions.writing.model_stages import CHECKS, Check, For
 from mmlongbench.questions.writing.pages import confirm, layer_pages, looked_at, unconfirmed
 from mmlongbench.questions.writing.quotas import balanced, quotas, slots, without_told
 
 S = TypeVar("S", Slot, Candidate)
 STAGES = "stages"  # the folder of the files between stages
 _COUNTS = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
-For: TypeAlias = Literal["all", "answerable", "several pages", "about all"]
-"""Which questions a check is for: all; those with an answer; those with several evidence pages; those that are about
-the whole document (no answer, counts, lists). Other questions pass it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A stage that checks questions one by one, or all together."""
-
-    name: str
-    what: str  # what it finds out
-    is_for: For
-    reasons: tuple[str, ...]  # why it rejects, holds or revises a question
-    passes: float  # the share of questions that is expected to go on, to estimate calls before they are made
-    source: str  # where this share, or the check, comes from
-    judge: Callable[[Candidate, Desk], Judged] | None = None
-    """Checks one question; None for duplicates, which compares questions with each other."""
-
-    def applies(self, candidate: Candidate) -> bool:
-        """Return whether the check is for a question."""
-        if self.is_for == "answerable":
-            return candidate.is_answerable
-        if self.is_for == "several pages":
-            return len(candidate.pages) > 1
-        is_counted = (
-            candidate.answer_format == "Integer" and candidate.is_computed and _COUNTS.search(candidate.question)
-        )
-        return self.is_for == "all" or candidate.answer_format in ("None", "List") or bool(is_counted)
-
-
-CHECKS: Sequence[Check] = (
-    Check(
-        "static",
-        "form, pages, format, wording, and where the answer stands in the text; no model",
-        "all",
-        (
-            *("page-not-shown", "page-out-of-range", "too-many-pages", "long-form-answer", "empty-answer"),
-            *("unknown-answer-format", "answer-of-format-none", "preamble", "several-questions", "answer-in-question"),
-            *("deictic", "document-meta", "length", "qualifier-missing", "ungrounded", "evidence-page-elsewhere"),
-            *("not-a-minimal-edit", "qualifier-in-document"),
-        ),
-        0.90,
-        "our choice",
-        text_checks.static,
-    ),
-    Check(
-        "duplicates",
-        "whether a smaller slot of the document asks the same; no model",
-        "all",
-        ("duplicate", "near-duplicate"),
-        0.98,
-        "M-LongDoc's release: 40 of 2,520 are near-duplicates",
-    ),
-    Check(
-        "decontamination",
-        "whether a named benchmark has the question or its page; no model",
-        "all",
-        ("benchmark-question", "benchmark-page"),
-        1.0,
-        "our choice",
-        text_checks.decontaminated,
-    ),
-    Check(
-        "no-document",
-        "whether a model knows the answer without the document",
-        "answerable",
-        ("answerable-without-document", "unchecked-without-document"),
-        0.92,
-        "MMLongBench-Doc, section 3.3",
-        model_stages.without_document,
-    ),
-    Check(
-        "checklist",
-        "M-LongDoc's four items, by a model of another family than the author's",
-        "answerable",
-        ("checklist-type", "checklist-need", "checklist-clear", "checklist-difficulty", "invalid-reply", "refusal"),
-        0.801,
-        "M-LongDoc, section 2.2",
-        model_stages.checklist,
-    ),
-    Check(
-        "sufficiency",
-        "whether the evidence pages alone give the answer",
-        "answerable",
-        ("evidence-insufficient",),
-        0.90,
-        "MMLongBench-Doc, section 5.1",
-        model_stages.sufficiency,
-    ),
-    Check(
-        "wrong-document",
-        "whether another document gives the answer",
-        "answerable",
-        ("document-independent", "anchor-weak"),
-        0.98,
-        "MMLongBench, B.5",
-        model_stages.wrong_document,
-    ),
-    Check(
-        "necessity",
-        "whether other pages give the answer, too; the evidence is revised",
-        "answerable",
-        ("evidence-elsewhere",),
-        1.0,
-        "M-LongDoc, section 4.1",
-        model_stages.necessity,
-    ),
-    Check(
-        "each-page",
-        "whether each of several evidence pages is needed; the evidence is revised",
-        "several pages",
-        ("shortcut",),
-        1.0,
-        "MMLongBench-Doc, A.4",
-        model_stages.each_page,
-    ),
-    Check(
-        "whole-document",
-        "whether any page answers an unanswerable question, or adds to a count or a list",
-        "about all",
-        ("answerable-after-all", "incomplete-answer", "unchecked-whole-document"),
-        0.95,
-        "two corrections of MMLongBench-Doc",
-        model_stages.whole_document,
-    ),
-    Check(
-        "round-trip",
-        "whether two models agree with the answer among other pages",
-        "answerable",
-        ("answers-disagree", "ambiguous"),
-        1.0,
-        "MMLongBench-Doc, section 3.3",
-        model_stages.round_trip,
-    ),
-    Check(
-        "grades",
-        "what a committee of three other families grades",
-        "answerable",
-        ("low-grade", "judges-contradict", "invalid-reply"),
-        0.95,
-        "M-LongDoc, section 2.3",
-        model_stages.grades,
-    ),
-)
-"""The checks, in their order."""
 AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
 """The checks that a question goes through again if the last of them revised its evidence."""
 DRAFT_PASSES = 0.97  # the share of drafts that have the form; our choice
-PENDING = "call-failed"  # the reason of a question whose call got no reply
 
 
 @dataclass
@@ -219,22 +73,17 @@ class Funnel:
     held: list[Candidate] = field(default_factory=list)  # questions about which people decide
 
     def run(self) -> None:
-        """Run all stages.
-
-        Raises:
-            WritingError: calls about pages failed, so that no slot can be drawn.
-            EndpointError: the endpoint cannot be called.
-
-        """
+        """Run all stages; a call about a page that fails ends the run, because no slot can be drawn."""
         sweep(self.out)
+        folder = self.out / STAGES
         used = [document.line for document in self.library.documents.values()]
         self.documents = sorted((*self.library.left_out, *used), key=lambda line: line.doc)
-        self._write("01-documents", self.documents)
+        write_lines(folder / "01-documents.jsonl", self.documents)
         self.pages = self._confirmed()
-        self._write("02-pages", self.pages)
+        write_lines(folder / "02-pages.jsonl", self.pages)
         self.quotas, self.slots = draw(self.library, self.pages, self.settings)
-        self._write("03-quotas", self.quotas)
-        self._write("04-slots", self.slots)
+        write_lines(folder / "03-quotas.jsonl", self.quotas)
+        write_lines(folder / "04-slots.jsonl", self.slots)
         answerable = [slot for slot in self.slots if slot.kind != "unanswerable"]
         asked = [slot for slot in self.slots if slot.kind == "unanswerable"]
         drafts = self._each("drafts", answerable, model_stages.draft)
@@ -268,7 +117,6 @@ class Funnel:
         }
 
     def calls(self) -> Iterator[Called]:
-        """Yield every answered call, in the order of the stages and slots."""
         for page in self.pages:
             yield from page.calls
         for lines in self.stages.values():
@@ -276,12 +124,11 @@ class Funnel:
                 yield from line.calls
 
     def checked(self, candidates: list[Candidate], of: str) -> list[Candidate]:
-        """Return the questions that pass all checks."""
         for check in CHECKS:
             if of == "edits" and check.is_for not in ("all", "about all"):
                 continue
             before = {candidate.slot: candidate.pages for candidate in candidates}
-            candidates = self._done(f"{of}-{check.name}", self._judged(check, candidates))
+            candidates = self._judged(f"{of}-{check.name}", check, candidates)
             rounds = 0
             # Questions whose evidence was revised go through the checks again. Each round takes at least one page of a
             # question away, so there are few rounds.
@@ -292,35 +139,38 @@ class Funnel:
                 before |= {candidate.slot: candidate.pages for candidate in changed}
                 passing = changed
                 for again in (check for check in CHECKS if check.name in AGAIN):
-                    passing = self._done(f"{of}-again-{rounds}-{again.name}", self._judged(again, passing))
+                    passing = self._judged(f"{of}-again-{rounds}-{again.name}", again, passing)
                 after = {candidate.slot: candidate for candidate in passing}
                 ended = {candidate.slot for candidate in changed} - after.keys()
                 candidates = [after.get(each.slot, each) for each in candidates if each.slot not in ended]
         return candidates
 
-    def _judged(self, check: Check, candidates: list[Candidate]) -> list[Judged]:
-        judge = check.judge
-        if judge is None:
-            return text_checks.duplicates(candidates)
-        return self._each(
-            check.name,
-            candidates,
-            lambda candidate, desk: judge(candidate, desk) if check.applies(candidate) else passed(candidate),
-        )
+    def _judged(self, stage: str, check: Check, candidates: list[Candidate]) -> list[Candidate]:
+        if (judge := check.judge) is None:
+            return self._done(stage, text_checks.duplicates(candidates))
 
-    def _desk(self) -> Desk:
-        return Desk(self.library, self.settings, self.client)
+        def judged(candidate: Candidate, desk: Desk) -> Judged:
+            is_counted = candidate.answer_format == "Integer" and candidate.is_computed
+            applies: dict[For, bool] = {
+                "all": True,
+                "answerable": candidate.is_answerable,
+                "several pages": len(candidate.pages) > 1,
+                "about all": candidate.answer_format in ("None", "List")
+                or (is_counted and bool(_COUNTS.search(candidate.question))),
+            }
+            return judge(candidate, desk) if applies[check.is_for] else passed(candidate)
+
+        return self._done(stage, self._each(check.name, candidates, judged))
 
     def _each(self, name: str, items: Sequence[S], do: Callable[[S, Desk], Judged]) -> list[Judged]:
-        """Return the line of each slot or question, in order. One whose call fails is pending."""
 
         def one(item: S) -> Judged:
-            desk = self._desk()
+            desk = Desk(self.library, self.settings, self.client)
             try:
                 line = do(item, desk)
             except CallFailedError as error:
                 slot = item.id if isinstance(item, Slot) else item.slot
-                line = Judged(slot=slot, outcome="pending", reason=PENDING, detail=str(error)[:300])
+                line = Judged(slot=slot, outcome="pending", reason="call-failed", detail=str(error)[:300])
             return line.model_copy(update={"calls": tuple(desk.calls)})
 
         lines: list[Judged] = []
@@ -334,23 +184,18 @@ class Funnel:
         return lines
 
     def _done(self, name: str, lines: list[Judged]) -> list[Candidate]:
-        """Keep and write the lines of a stage; return the questions that go on."""
         self.stages[name] = lines
-        self._write(f"{len(self.stages) + 4:02}-{name}", lines)
+        write_lines(self.out / STAGES / f"{len(self.stages) + 4:02}-{name}.jsonl", lines)
         return [line.candidate for line in lines if line.candidate is not None]
 
-    def _write(self, name: str, lines: Sequence[Line]) -> None:
-        write_lines(self.out / STAGES / f"{name}.jsonl", lines)
-
     def _confirmed(self) -> list[PageLine]:
-        """Return all pages, as the layer and, at some of them, a model describes them."""
         pages = layer_pages(self.library.documents)
         looked, failures = looked_at(self.library, pages, self.settings), list[str]()
 
         def one(page: PageLine) -> PageLine:
             if (page.doc, page.page) not in looked:
                 return unconfirmed(page)
-            desk = self._desk()
+            desk = Desk(self.library, self.settings, self.client)
             draws = Draws((self.settings.seed, page.doc, "kinds", page.page))
             try:
                 page = confirm(page, draws.choice("model", self.settings.models), desk)
@@ -368,7 +213,6 @@ class Funnel:
 
 
 def draw(library: Library, pages: Sequence[PageLine], settings: WritingSettings) -> tuple[list[QuotaLine], list[Slot]]:
-    """Return the quotas and slots of all documents; they need no call."""
     wanted: list[QuotaLine] = []
     drawn: list[Slot] = []
     for name, document in sorted(library.documents.items()):

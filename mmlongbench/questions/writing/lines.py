@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from mmlongbench.answers import AnswerFormat
-from mmlongbench.questions.question import Line
+from mmlongbench.questions.table import Line
 
 Kind: TypeAlias = Literal["text", "table", "figure", "layout", "cross", "unanswerable"]
 """What a question is about: one kind of content on one page, several pages, or something that is not there."""
@@ -18,8 +18,6 @@ GOES_ON: frozenset[Outcome] = frozenset(("passed", "revised", "held"))
 
 
 class Called(Line):
-    """An answered call to a model."""
-
     key: str  # hash of everything that the call depends on; the file of answers has the reply under it
     model: str
     reply: str  # SHA-256 of the reply
@@ -30,7 +28,7 @@ class Called(Line):
 class DocumentLine(Line):
     """A document, and why nothing is asked about it if nothing is."""
 
-    doc: str
+    doc: str  # the name of the file without its ending; it is also the title that models are told
     sha256: str
     pages: int
     doc_type: str = ""
@@ -53,8 +51,6 @@ class PageLine(Line):
 
 
 class QuotaLine(Line):
-    """How many questions of a kind are wanted of a document."""
-
     doc: str
     kind: Kind
     wanted: int
@@ -101,7 +97,6 @@ class Candidate(Line):
 
     @property
     def is_answerable(self) -> bool:
-        """Return whether the document answers the question."""
         return self.answer_format != "None"
 
 
@@ -110,34 +105,29 @@ class Judged(Line):
 
     slot: str
     outcome: Outcome
-    reason: str = ""  # a slug by which outcomes are counted (see `funnel.CHECKS`); mostly empty if it passed
+    reason: str = ""  # a slug by which outcomes are counted; mostly empty if it passed
     detail: str = ""
     candidate: Candidate | None = None  # as it goes on; None if it does not
     calls: tuple[Called, ...] = ()
 
 
 def passed(candidate: Candidate, detail: str = "", reason: str = "") -> Judged:
-    """Return that a question goes on as it is; a reason is only a note."""
     return Judged(slot=candidate.slot, outcome="passed", reason=reason, detail=detail, candidate=candidate)
 
 
 def revised(candidate: Candidate, reason: str, detail: str, **changes: object) -> Judged:
-    """Return that a question goes on with other fields."""
     after = candidate.model_copy(update={**changes, "repairs": (*candidate.repairs, reason)})
     return Judged(slot=candidate.slot, outcome="revised", reason=reason, detail=detail, candidate=after)
 
 
 def held(candidate: Candidate, reason: str, detail: str) -> Judged:
-    """Return that a question goes on, but people decide about it."""
     after = candidate.model_copy(update={"flags": (*candidate.flags, reason)})
     return Judged(slot=candidate.slot, outcome="held", reason=reason, detail=detail, candidate=after)
 
 
 def rejected(slot: str, reason: str, detail: str) -> Judged:
-    """Return that a question, or a slot without one, ends here."""
     return Judged(slot=slot, outcome="rejected", reason=reason, detail=" ".join(detail.split())[:300])
 
 
 def listed(values: Sequence[object]) -> str:
-    """Return values, such as page numbers, with commas."""
     return ", ".join(map(str, values))

@@ -13,7 +13,7 @@ Besides the files of `questions.table` the folder has
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -28,34 +28,31 @@ from mmlongbench.likeness import missing
 from mmlongbench.models.client import Backoff, ModelClient
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Grounding, Question, Reject, question_id
+from mmlongbench.questions.table import Grounding, Question, Reject, question_id
 from mmlongbench.questions.writing import pages
-from mmlongbench.questions.writing.asking import WritingError, WritingSettings, wordings
+from mmlongbench.questions.writing.asking import WritingError, WritingSettings, family, wordings
 from mmlongbench.questions.writing.documents import Library, is_date, read_benchmark, read_library
-from mmlongbench.questions.writing.funnel import CHECKS, STAGES, Funnel, draw
+from mmlongbench.questions.writing.funnel import STAGES, Funnel, draw
 from mmlongbench.questions.writing.lines import Candidate, QuotaLine, Slot
+from mmlongbench.questions.writing.model_stages import CHECKS
 from mmlongbench.questions.writing.report import RULE, Expected, Report, forecast, report_of
 
-KEPT = ".kept"
-"""The folder, below the folder of questions, of what is kept between runs: facts and pictures of pages."""
+KEPT = ".kept"  # the folder, below the folder of questions, of what is kept between runs: facts and pictures of pages
 CALLS = "calls.sqlite"
 HELD = "held.jsonl"
 SURPLUS = "surplus.jsonl"
 PROVENANCE = "provenance.jsonl"
 REPORT = "report.json"
 LOCK = "questions.lock.json"
-OF_RESULT = (
+OF_RESULT = (  # the files that are written when no call is pending
     *(table.TABLE, table.QUESTIONS, table.REJECTS, table.SUMMARY, table.MANIFEST),
     *(HELD, SURPLUS, PROVENANCE, REPORT),
 )
-"""The files that are written when no call is pending."""
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "rank-bm25")  # the packages whose versions are in the lock
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known before the first call."""
-
     documents: Path
     out: Path
     settings: WritingSettings
@@ -66,14 +63,11 @@ class Plan:
     at_most: tuple[Expected, ...]  # the same if every question passed every check
 
     def cost(self, prices: tuple[float, float] | None) -> float:
-        """Return the expected cost."""
         return sum(stage.cost(prices) for stage in self.expected)
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a run did."""
-
     funnel: Funnel
     report: Report
     usage: Mapping[str, float]  # calls, tokens and cost of this run (see `ModelClient.usage`)
@@ -95,17 +89,15 @@ def prepare(
     against: Sequence[Path] = (),
     rule: str = RULE,
 ) -> Plan:
-    """Read the documents, and say what will be asked; no call is made.
-
-    Raises:
-        WritingError: the settings make no sense, or no document can be used.
-        ReleaseError: a package that a check without a model needs is not installed.
-        SourceError: a table or a benchmark cannot be read.
-
-    """
+    """Read the documents, and say what will be asked; no call is made."""
     if settings.published_after and not is_date(settings.published_after):
         raise WritingError(f"--published-after {settings.published_after}: expected a date such as 2024-05-31")
-    settings.check()
+    for author in settings.authors:
+        if all(family(model) == family(author) for model in settings.models):
+            raise WritingError(
+                f"--model {author}: no model of another family checks its questions; add one with --model or "
+                "--check-model (a model that checks itself lets its own mistakes pass)"
+            )
     if find_spec("sklearn") is None:  # `words-alone` comes after all calls: it is named before the first one
         raise missing("scikit-learn", "questions by models")
     kept, benchmarks = out / KEPT, tuple(read_benchmark(path, out / KEPT) for path in against)
@@ -130,14 +122,7 @@ def prepare(
 
 
 def make(plan: Plan, endpoint: EndpointSettings, progress: Progress, backoff: Backoff | None = None) -> Made:
-    """Run all stages; write the table if no call is pending, and otherwise remove that of an earlier run.
-
-    Raises:
-        EndpointError: the endpoint cannot be called.
-        WritingError: calls about pages failed.
-        BuildError: another process writes this folder.
-
-    """
+    """Run all stages; write the table if no call is pending, and otherwise remove that of an earlier run."""
     out = plan.out
     with file_lock(out / f".{CALLS}.writing", str(out)), closing(ModelClient(endpoint, backoff or Backoff())) as client:
         funnel = Funnel(plan.library, plan.settings, client, out, progress)
@@ -153,15 +138,30 @@ def make(plan: Plan, endpoint: EndpointSettings, progress: Progress, backoff: Ba
 
 
 def _write(documents: Path, funnel: Funnel, report: Report) -> None:
-    """Write all files, the lock last."""
     out, library = funnel.out, funnel.library
     (out / LOCK).unlink(missing_ok=True)
     accepted = [_question(candidate, library) for candidate in funnel.accepted]
     table.write_folder(out, documents, "model", accepted, _rejects(funnel), report.counts)
     table.write_lines(out / HELD, [_question(candidate, library) for candidate in funnel.held])
     table.write_lines(out / SURPLUS, [_question(candidate, library) for candidate in funnel.surplus])
-    provenance = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in _provenance(funnel))
-    write_whole(out / PROVENANCE, (f"{line}\n".encode() for line in provenance))
+    steps: dict[str, list[dict[str, object]]] = {}  # what every stage said about a question, with every call
+    for stage, lines in funnel.stages.items():
+        for line in lines:
+            if line.calls or line.reason or line.detail:
+                said = line.model_dump(mode="json", exclude={"slot", "candidate"}, exclude_defaults=True)
+                steps.setdefault(line.slot, []).append({"stage": stage, **said})
+    provenance = [
+        {
+            "id": _id(candidate.slot, candidate.doc, library),
+            "slot": candidate.slot,
+            "document": candidate.doc,
+            "author": candidate.author,
+            "steps": steps[candidate.slot],
+        }
+        for candidate in sorted((*funnel.accepted, *funnel.held, *funnel.surplus), key=lambda candidate: candidate.slot)
+    ]
+    texts = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in provenance)
+    write_whole(out / PROVENANCE, (f"{text}\n".encode() for text in texts))
     write_whole(out / REPORT, [report.model_dump_json(indent=1).encode(), b"\n"])
 
     files = [out / name for name in OF_RESULT] + sorted((out / STAGES).glob("*.jsonl"))
@@ -184,7 +184,6 @@ def _write(documents: Path, funnel: Funnel, report: Report) -> None:
 
 
 def _id(slot: str, doc: str, library: Library) -> str:
-    """Return the id of a question, which depends on its document and its slot."""
     return question_id(library.documents[doc].line.sha256, "model", slot)
 
 
@@ -242,21 +241,3 @@ def _rejects(funnel: Funnel) -> list[Reject]:
             )
         )
     return rejects
-
-
-def _provenance(funnel: Funnel) -> Iterator[dict[str, object]]:
-    """Yield where each question comes from: what every stage said, with every call."""
-    steps: dict[str, list[dict[str, object]]] = {}
-    for stage, lines in funnel.stages.items():
-        for line in lines:
-            if line.calls or line.reason or line.detail:
-                said = line.model_dump(mode="json", exclude={"slot", "candidate"}, exclude_defaults=True)
-                steps.setdefault(line.slot, []).append({"stage": stage, **said})
-    for candidate in sorted((*funnel.accepted, *funnel.held, *funnel.surplus), key=lambda candidate: candidate.slot):
-        yield {
-            "id": _id(candidate.slot, candidate.doc, funnel.library),
-            "slot": candidate.slot,
-            "document": candidate.doc,
-            "author": candidate.author,
-            "steps": steps[candidate.slot],
-        }

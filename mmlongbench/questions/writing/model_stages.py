@@ -1,11 +1,14 @@
-"""The stages that ask models: `drafts`, `edits`, and the checks of questions."""
+"""The stages that ask models: `drafts`, `edits`, and the checks of questions; and the table of all checks."""
 
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.draws import Draws
+from mmlongbench.models.calls import fence
 from mmlongbench.questions.writing.answers import agrees, same_answer, words
 from mmlongbench.questions.writing.asking import (
     Answered,
@@ -21,7 +24,6 @@ from mmlongbench.questions.writing.asking import (
     family,
     material,
     shown_answer,
-    titled,
     wording,
 )
 from mmlongbench.questions.writing.lines import (
@@ -35,15 +37,14 @@ from mmlongbench.questions.writing.lines import (
     rejected,
     revised,
 )
+from mmlongbench.questions.writing.text_checks import decontaminated, static
 
 TEMPERATURE = 1.0  # the temperature of drafts; checks have 0
 FORMATS = {"Integer": "Integer (a whole number)", "Float": "Float (a number with decimals or %)"}
 """Formats as authors are told them, where the name is not enough."""
-READERS = 2
-"""How many models are asked in turn for a checklist, a guess or an answer, and both in the round trip."""
+READERS = 2  # how many models are asked in turn for a checklist, a guess or an answer, and both in the round trip
 SMALL = 20  # the largest whole number that is easily guessed
-GUESSES, RIGHT = 3, 2
-"""How often an answer that is easily guessed is asked for, and how often it must be right to count."""
+GUESSES, RIGHT = 3, 2  # how often an easily guessed answer is asked for, and must be right to count
 OTHER_PAGES = 5  # how many of the best other pages the probe of necessity shows (k of M-LongDoc)
 BLOCK = 20  # the maximum number of pages that are shown together of a whole document
 RANKED = 10  # how many of the best pages are shown together, besides the blocks
@@ -51,19 +52,17 @@ SHOWN = 5  # how many pages a model reads in the round trip: the evidence and th
 JUDGES = 3  # the members of the committee, of different families (M-LongDoc)
 MIN_GRADE = 4.0  # the smallest mean grade
 SPREAD = 2  # the difference of grades from which people decide
-ITEMS = (
+ITEMS = (  # the reason of a rejection, the verdict, and the model's reason, in the order of the paper
     ("checklist-type", "has_the_type", "type_reason"),
     ("checklist-need", "needs_the_content", "need_reason"),
     ("checklist-clear", "is_clear_and_answerable", "clear_reason"),
     ("checklist-difficulty", "is_of_reasonable_difficulty", "difficulty_reason"),
 )
-"""The reason of a rejection, the verdict, and the model's reason, in the order of the paper."""
 _KIND_OF_SOURCE: dict[str, Kind] = {"Table": "table", "Chart": "figure", "Figure": "figure", "Layout": "layout"}
-_OPENINGS = re.compile(
+_OPENINGS = re.compile(  # what some models say before a question; nothing else is stripped
     r"^(here(?:'s| is) (?:a|the|one)[^:?]{0,80}:|(?:sure|certainly|of course)[^:?]{0,60}[:!.]|question\s*\d*\s*:)\s*",
     re.IGNORECASE,
 )
-"""Matches what some models say before a question; nothing else is stripped."""
 
 
 def draft(slot: Slot, desk: Desk) -> Judged:
@@ -76,7 +75,7 @@ def draft(slot: Slot, desk: Desk) -> Judged:
         target = f"Page {page}"
     demand, format = wording(f"demand_{slot.kind}"), FORMATS.get(slot.format, slot.format)
     instruction = wording("draft", target=target, demand=demand, format=format)
-    pages, title = desk.library.shown(slot.doc, shown), titled(slot.doc)
+    pages, title = desk.library.shown(slot.doc, shown), fence("title", slot.doc)
     draft = desk.ask(Request("drafts", slot.author, instruction, title, Drafted, pages, slot.number, TEMPERATURE))
     if isinstance(draft, NoAnswer):
         return rejected(slot.id, draft.reason, draft.detail)
@@ -114,19 +113,11 @@ def parents(slots: Sequence[Slot], verified: Sequence[Candidate], seed: int) -> 
 
 
 def edit(slot: Slot, parent: Candidate | None, desk: Desk) -> Judged:
-    """Return an unanswerable question: a verified one with one other qualifier."""
     if parent is None:
         return rejected(slot.id, "no-verified-question", "all verified questions of the document are edited already")
-    edited = desk.ask_about(
-        parent,
-        "edits",
-        slot.author,
-        wording("edit"),
-        Edited,
-        parent.pages,
-        sample=slot.number,
-        temperature=TEMPERATURE,
-    )
+    asked, pages = material(parent, with_answer=True), desk.library.shown(parent.doc, parent.pages)
+    request = Request("edits", slot.author, wording("edit"), asked, Edited, pages, slot.number, TEMPERATURE)
+    edited = desk.ask(request)
     if isinstance(edited, NoAnswer):
         return rejected(slot.id, edited.reason, edited.detail)
     return passed(
@@ -158,7 +149,6 @@ def without_opening(question: str) -> tuple[str, bool]:
 
 
 def is_right(candidate: Candidate, reply: Answered | Guessed | NoAnswer) -> bool:
-    """Return whether a model gave the answer of a question."""
     if isinstance(reply, NoAnswer) or (isinstance(reply, Answered) and not reply.is_answerable):
         return False
     return agrees(candidate.answer, reply.answers, candidate.answer_format)
@@ -171,9 +161,8 @@ def _in_words(reply: Answered | NoAnswer) -> str:
 
 
 def without_document(candidate: Candidate, desk: Desk) -> Judged:
-    """Return whether a model that sees only the title and the question gives the answer.
-
-    An answer that is easily guessed must be guessed twice in three samples.
+    """Return whether a model gives the answer from the title and the question alone. One that is easily guessed must be
+    guessed twice in three samples.
     """
     text = words(candidate.answer[0]).strip()
     is_small = candidate.answer_format == "Integer" and text.isdecimal() and len(text) <= 3 and int(text) <= SMALL
@@ -221,9 +210,8 @@ def checklist(candidate: Candidate, desk: Desk) -> Judged:
 
 
 def sufficiency(candidate: Candidate, desk: Desk) -> Judged:
-    """Return whether models give the answer from the evidence pages alone; one of two is enough.
-
-    Models read pictures badly, so a question about a figure is not rejected for it, but held for people.
+    """Return whether one of two models gives the answer from the evidence pages alone. Models read pictures badly, so a
+    question about a figure is not rejected for it, but held for people.
     """
     said = []
     for model in desk.readers(candidate, "sufficiency")[:READERS]:
@@ -411,7 +399,6 @@ def round_trip(candidate: Candidate, desk: Desk) -> Judged:
 
 
 def grades(candidate: Candidate, desk: Desk) -> Judged:
-    """Return what a committee of other families than the author's thinks of the answer."""
     readers = desk.readers(candidate, "grades")
     families = len({family(model) for model in readers})  # the first readers are of different families
     given: dict[str, int] = {}
@@ -430,3 +417,74 @@ def grades(candidate: Candidate, desk: Desk) -> Judged:
     if spread >= SPREAD:
         return held(candidate, "judges-contradict", detail)
     return passed(candidate, detail) if mean >= MIN_GRADE else rejected(candidate.slot, "low-grade", detail)
+
+
+For: TypeAlias = Literal["all", "answerable", "several pages", "about all"]
+"""Which questions a check is for: all; those with an answer; those with several evidence pages; those that are about
+the whole document (no answer, counts, lists). Other questions pass it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    is_for: For
+    passes: float  # the share of questions that is expected to go on, to estimate calls before they are made
+    what: str  # what it finds out
+    judge: Callable[[Candidate, Desk], Judged] | None = None  # None: it compares questions with each other
+
+
+CHECKS: Sequence[Check] = (
+    # our choice
+    Check(
+        "static", "all", 0.90, "form, pages, format, wording, and where the answer stands in the text; no model", static
+    ),
+    # M-LongDoc's release: 40 of 2,520 are near-duplicates
+    Check("duplicates", "all", 0.98, "whether a smaller slot of the document asks the same; no model"),
+    # our choice
+    Check(
+        "decontamination",
+        "all",
+        1.0,
+        "whether a named benchmark has the question or its page; no model",
+        decontaminated,
+    ),
+    # MMLongBench-Doc, section 3.3
+    Check("no-document", "answerable", 0.92, "whether a model knows the answer without the document", without_document),
+    # M-LongDoc, section 2.2
+    Check(
+        "checklist",
+        "answerable",
+        0.801,
+        "M-LongDoc's four items, by a model of another family than the author's",
+        checklist,
+    ),
+    # MMLongBench-Doc, section 5.1
+    Check("sufficiency", "answerable", 0.90, "whether the evidence pages alone give the answer", sufficiency),
+    # MMLongBench, B.5
+    Check("wrong-document", "answerable", 0.98, "whether another document gives the answer", wrong_document),
+    # M-LongDoc, section 4.1
+    Check(
+        "necessity", "answerable", 1.0, "whether other pages give the answer, too; the evidence is revised", necessity
+    ),
+    # MMLongBench-Doc, A.4
+    Check(
+        "each-page",
+        "several pages",
+        1.0,
+        "whether each of several evidence pages is needed; the evidence is revised",
+        each_page,
+    ),
+    # two corrections of MMLongBench-Doc
+    Check(
+        "whole-document",
+        "about all",
+        0.95,
+        "whether any page answers an unanswerable question, or adds to a count or a list",
+        whole_document,
+    ),
+    # MMLongBench-Doc, section 3.3
+    Check("round-trip", "answerable", 1.0, "whether two models agree with the answer among other pages", round_trip),
+    # M-LongDoc, section 2.3
+    Check("grades", "answerable", 0.95, "what a committee of three other families grades", grades),
+)
+"""The checks in their order. The comment of each says where the check, or its share of passes, comes from."""

@@ -10,21 +10,19 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
-from typing import TypeAlias
 
 from mmlongbench.documents.page_facts import PageFacts, is_number
 from mmlongbench.draws import Draws
-from mmlongbench.questions.writing.asking import Desk, NoAnswer, PageContent, Request, WritingSettings, titled, wording
+from mmlongbench.models.calls import fence
+from mmlongbench.questions.writing.asking import Desk, NoAnswer, PageContent, Request, WritingSettings, wording
 from mmlongbench.questions.writing.documents import Library, ReadDocument
 from mmlongbench.questions.writing.lines import PageLine
 from mmlongbench.questions.writing.quotas import wanted_of
 
 VERSION = 1  # the version of the rules for layers, which is in the lock
 MIN_LETTERS = 40  # a page with fewer letters has no text of its own
-MIN_TEXT, RICH_TEXT = 600, 1_500
-"""The letters of a page that is asked about as text, and of one that is worth more."""
-MIN_RASTER, SCAN_RASTER = 0.05, 0.5
-"""The share of a page under pictures from which it may have a figure, or be a scan."""
+MIN_TEXT, RICH_TEXT = 600, 1_500  # the letters of a page that is asked about as text, and of one that is worth more
+MIN_RASTER, SCAN_RASTER = 0.05, 0.5  # the share of a page under pictures from which it may have a figure, or be a scan
 MIN_DRAWINGS = 100
 UNREADABLE = 0.3  # the share of characters without a meaning from which the text layer is of no use
 WORTH = {"table": 1.0, "figure": 0.9, "text": 0.7, "layout": 0.5}
@@ -37,12 +35,9 @@ _CONTENTS_LINE = re.compile(r"(?:\.\s?){3,}\s*(\d{1,4})\s*$|\S\s{2,}(\d{1,4})\s*
 _REFERENCE_LINE = re.compile(r"^\s*(\[\d+\]|\d+\.\s|[A-Z][\w'-]+,\s+[A-Z])|\((19|20)\d\d[a-z]?\)|\b(19|20)\d\d[a-z]?\.")
 _ITEM = re.compile(r"^\s*([•▪■‣–-]|\(?[a-z0-9]{1,2}[.)])\s+\S", re.MULTILINE)
 _NAMES_AND_NUMBERS = re.compile(r"\b\d[\d.,]*\b|(?<=[a-z,] )[A-Z][a-z]{2,}")
-PageKind: TypeAlias = tuple[tuple[str, ...], float, tuple[str, ...]]
-"""What is on a page (text, table, figure, layout, scan, contents, references, blank, damaged), its worth, and why."""
 
 
 def layer_pages(documents: Mapping[str, ReadDocument]) -> list[PageLine]:
-    """Return what the layers of all documents tell about their pages."""
     keys = Counter(key for document in documents.values() for key in {page.key for page in document.pages if page.key})
     boilerplate = {key for key, count in keys.items() if count > 1}
     lines = []
@@ -53,14 +48,11 @@ def layer_pages(documents: Mapping[str, ReadDocument]) -> list[PageLine]:
     return lines
 
 
-def kind_of(facts: PageFacts, number: int, boilerplate: Collection[str] = ()) -> PageKind:
-    """Return what the layer tells about a page.
-
-    Args:
-        facts: what the layer has.
-        number: the number of the page, from 1.
-        boilerplate: the keys of pages that stand in several documents.
-
+def kind_of(
+    facts: PageFacts, number: int, boilerplate: Collection[str] = ()
+) -> tuple[tuple[str, ...], float, tuple[str, ...]]:
+    """Return what is on a page (text, table, figure, layout, scan, contents, references, blank, damaged), its worth,
+    and why, as its layer tells; `boilerplate` has the keys of pages that stand in several documents.
     """
     if facts.lost:
         return ("damaged",), 0.0, (facts.lost,)
@@ -102,7 +94,6 @@ def kind_of(facts: PageFacts, number: int, boilerplate: Collection[str] = ()) ->
 
 
 def _index_of(text: str) -> tuple[str, str] | None:
-    """Return whether a page is a table of contents or a list of references, and why; None if it is neither."""
     lines = [line for line in text.splitlines() if line.strip()]
     numbers = [int(entry[1] or entry[2]) for line in lines if (entry := _CONTENTS_LINE.search(line))]
     rising = sum(number <= after for number, after in pairwise(numbers))
@@ -154,7 +145,7 @@ def looked_at(library: Library, pages: Sequence[PageLine], settings: WritingSett
 def confirm(page: PageLine, model: str, desk: Desk) -> PageLine:
     """Return a page with what a model sees on it. A page without a usable reply loses what only a model can tell."""
     shown = desk.library.shown(page.doc, [page.page])
-    content = desk.ask(Request("kinds", model, wording("page_content"), titled(page.doc), PageContent, shown))
+    content = desk.ask(Request("kinds", model, wording("page_content"), fence("title", page.doc), PageContent, shown))
     kinds = [kind for kind in page.kinds if kind in ("text", "table", "layout")]
     if isinstance(content, NoAnswer):
         worth, why = page.worth if kinds else 0.0, str(content.reason)

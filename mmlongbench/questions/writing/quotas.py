@@ -12,7 +12,7 @@ from math import ceil
 
 from mmlongbench.answers import AnswerFormat
 from mmlongbench.draws import Draws
-from mmlongbench.questions.question import Line
+from mmlongbench.questions.table import Line
 from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.asking import WritingSettings
 from mmlongbench.questions.writing.documents import ReadDocument
@@ -20,12 +20,10 @@ from mmlongbench.questions.writing.lines import Candidate, Judged, Kind, PageLin
 
 FORMATS: Mapping[AnswerFormat, float] = {"String": 0.291, "Integer": 0.348, "Float": 0.185, "List": 0.176}
 """The shares of formats among answerable questions (MMLongBench-Doc, Table 2)."""
-UNANSWERABLE, CROSS = 0.206, 0.337
-"""The shares of unanswerable and of cross-page questions among all (Table 2)."""
+UNANSWERABLE, CROSS = 0.206, 0.337  # the shares of unanswerable and of cross-page questions among all (Table 2)
 MAX_A_PAGE = 2  # the maximum number of questions about a page
 MAX_EVIDENCE = 4  # the maximum number of evidence pages of a question; more would not fit short contexts
-WINDOWS, WIDEST_WINDOW = ((11, 2), (31, 4), (61, 6)), 8
-"""The pages of a window for a cross-page question, for documents with fewer pages than the first number."""
+WINDOWS, WIDEST_WINDOW = ((11, 2), (31, 4), (61, 6)), 8  # pages of a window by (fewer pages, width)
 MINIMA: Mapping[str, Mapping[str, int]] = {
     "industr": {"all": 3, "cross": 2},
     "administration": {"all": 3, "cross": 2},
@@ -38,8 +36,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
     "brochure": {"all": 7, "cross": 2, "unanswerable": 1, "figure": 3},
 }
 """The minimum numbers of questions by a part of the name of a document's type (MMLongBench-Doc, Table 5)."""
-UNKNOWN = {"all": 6, "cross": 2, "unanswerable": 1, "table": 2, "figure": 2}
-"""The minima of a document of an unknown type; our choice."""
+UNKNOWN = {"all": 6, "cross": 2, "unanswerable": 1, "table": 2, "figure": 2}  # of another type; our choice
 MOST = 0.55  # the largest area under the curve that is wanted for what the words of a question tell
 DROPPED_AT_ONCE = 0.1  # the share of the unanswerable questions that are dropped before it is measured again
 MIN_DOCUMENTS = 4
@@ -51,11 +48,6 @@ _SAFE = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def minima_of(doc_type: str) -> Counter[str]:
-    """Return the minima of a type of document.
-
-    >>> [minima_of(name)["all"] for name in ("Financial report", "Research report / Introduction", "")]
-    [10, 5, 6]
-    """
     name = doc_type.casefold()
     return Counter(next((minima for part, minima in MINIMA.items() if part in name), UNKNOWN))
 
@@ -64,13 +56,7 @@ def wanted_of(doc_type: str, pages: Mapping[Kind, int], per_document: int) -> di
     """Return how many questions of each kind are wanted of a document, and the minimum of each kind.
 
     Single-page questions are one third each about text, tables and figures, as far as the document has such pages; what
-    it does not have is asked about the others.
-
-    Args:
-        doc_type: its type.
-        pages: how many of its pages have each kind of content.
-        per_document: the wanted number of questions; 0: the minimum.
-
+    it does not have is asked about the others. `pages` says how many have each kind of content.
     """
     minima = minima_of(doc_type)
     total = max(per_document, minima["all"])
@@ -96,7 +82,6 @@ def wanted_of(doc_type: str, pages: Mapping[Kind, int], per_document: int) -> di
 
 
 def quotas(document: ReadDocument, pages: Sequence[PageLine], settings: WritingSettings) -> list[QuotaLine]:
-    """Return how many questions of each kind are wanted of a document, and how many slots it has for them."""
     usable = [page for page in pages if page.worth > 0]
     kinds: tuple[Kind, ...] = ("table", "figure", "text", "layout")
     content = {kind: sum(kind in page.kinds for page in usable) for kind in kinds}
@@ -112,7 +97,7 @@ def quotas(document: ReadDocument, pages: Sequence[PageLine], settings: WritingS
         if wanted or least:
             why = why if slots < wanted else ""
             lines.append(
-                QuotaLine(doc=document.name, kind=kind, wanted=wanted, least=least, slots=slots, why_fewer=why)
+                QuotaLine(doc=document.line.doc, kind=kind, wanted=wanted, least=least, slots=slots, why_fewer=why)
             )
     return lines
 
@@ -126,7 +111,7 @@ def slots(
     the rest is drawn.
     """
     draws = Draws((settings.seed, document.line.sha256, "slots"))
-    name = "".join(letter for letter in document.name.casefold() if letter in _SAFE)[:16] or "doc"
+    name = "".join(letter for letter in document.line.doc.casefold() if letter in _SAFE)[:16] or "doc"
     count, usable = len(document.pages), [page for page in pages if page.worth > 0]
     start, answerable = draws.fraction("formats"), 0
     taken, fifths, numbers = Counter[int](), Counter[int](), Counter[tuple[int, Kind]]()
@@ -139,7 +124,9 @@ def slots(
             id, own = f"{name}-{document.line.sha256[:8]}-{quota.kind}-{n:03}", draws.at(quota.kind, n)
             author = own.choice("author", settings.authors)
             if quota.kind == "unanswerable":
-                yield Slot(id=id, doc=document.name, kind=quota.kind, format="None", pages=(), author=author, number=n)
+                yield Slot(
+                    id=id, doc=document.line.doc, kind=quota.kind, format="None", pages=(), author=author, number=n
+                )
                 continue
             width, worth = 1, {page.page: page.worth for page in usable if quota.kind in page.kinds}
             if quota.kind == "cross":
@@ -151,7 +138,7 @@ def slots(
             )
             yield Slot(
                 id=id,
-                doc=document.name,
+                doc=document.line.doc,
                 kind=quota.kind,
                 format=_format((start + answerable * _GOLDEN) % 1),
                 pages=tuple(range(first, first + width)),
@@ -165,11 +152,6 @@ def slots(
 
 
 def _format(at: float) -> AnswerFormat:
-    """Return the format at a place between 0 and 1, by the shares of formats.
-
-    >>> _format(0.0), _format(0.3), _format(0.7), _format(0.999)
-    ('String', 'Integer', 'Float', 'List')
-    """
     for format, share in FORMATS.items():
         if at < share:
             return format
@@ -185,23 +167,11 @@ def balanced(
     A page has at most two questions, and one of each kind. Places that a kind leaves open are filled by other kinds, so
     that a document gets the number that is wanted of it.
     """
-    chosen: set[str] = set()
-    for doc in sorted({candidate.doc for candidate in candidates}):
-        own = [candidate for candidate in candidates if candidate.doc == doc]
-        wanted = Counter({quota.kind: quota.wanted for quota in quotas if quota.doc == doc})
-        chosen |= _chosen(Draws((seed, doc, "balance")).order("questions", own, lambda each: each.slot), wanted)
-    ordered = sorted(candidates, key=lambda candidate: candidate.slot)
-    taken = [candidate for candidate in ordered if candidate.slot in chosen]
-    return taken, [candidate for candidate in ordered if candidate.slot not in chosen]
-
-
-def _chosen(drawn: Sequence[Candidate], missing: Counter[Kind]) -> set[str]:
-    """Return the slots of the questions of a document that are taken."""
-    on_page, kinds_on_page, chosen = Counter[int](), set[tuple[int, Kind]](), set[str]()
+    on_page, kinds_on_page, chosen = Counter[tuple[str, int]](), set[tuple[str, int, Kind]](), set[str]()
 
     def take(candidate: Candidate) -> bool:
-        about = candidate.pages or candidate.about
-        kinds = {(page, candidate.kind) for page in about}
+        about = [(candidate.doc, page) for page in candidate.pages or candidate.about]
+        kinds = {(*page, candidate.kind) for page in about}
         if any(on_page[page] >= MAX_A_PAGE for page in about) or kinds & kinds_on_page:
             return False
         on_page.update(about)
@@ -209,14 +179,20 @@ def _chosen(drawn: Sequence[Candidate], missing: Counter[Kind]) -> set[str]:
         chosen.add(candidate.slot)
         return True
 
-    for candidate in drawn:
-        if missing[candidate.kind] > 0 and take(candidate):
-            missing[candidate.kind] -= 1
-    left = missing.total() - missing["unanswerable"]
-    for candidate in drawn:
-        if left > 0 and candidate.is_answerable and candidate.slot not in chosen and take(candidate):
-            left -= 1
-    return chosen
+    for doc in sorted({candidate.doc for candidate in candidates}):
+        own = [candidate for candidate in candidates if candidate.doc == doc]
+        drawn = Draws((seed, doc, "balance")).order("questions", own, lambda each: each.slot)
+        missing: Counter[Kind] = Counter({quota.kind: quota.wanted for quota in quotas if quota.doc == doc})
+        for candidate in drawn:
+            if missing[candidate.kind] > 0 and take(candidate):
+                missing[candidate.kind] -= 1
+        left = missing.total() - missing["unanswerable"]
+        for candidate in drawn:
+            if left > 0 and candidate.is_answerable and candidate.slot not in chosen and take(candidate):
+                left -= 1
+    ordered = sorted(candidates, key=lambda candidate: candidate.slot)
+    taken = [candidate for candidate in ordered if candidate.slot in chosen]
+    return taken, [candidate for candidate in ordered if candidate.slot not in chosen]
 
 
 class WordsAlone(Line):

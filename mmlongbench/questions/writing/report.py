@@ -8,32 +8,27 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from mmlongbench.documents.pdf import POINTS_PER_INCH
-from mmlongbench.questions.question import Line
+from mmlongbench.questions.table import Line
+from mmlongbench.questions.writing import model_stages
 from mmlongbench.questions.writing.asking import WritingSettings, family
 from mmlongbench.questions.writing.documents import ReadDocument
-from mmlongbench.questions.writing.funnel import CHECKS, DRAFT_PASSES, Funnel
+from mmlongbench.questions.writing.funnel import DRAFT_PASSES, Funnel
 from mmlongbench.questions.writing.lines import GOES_ON, Judged, Kind, Slot
-from mmlongbench.questions.writing.model_stages import BLOCK, GUESSES, JUDGES, OTHER_PAGES, RANKED, READERS, SHOWN
 from mmlongbench.questions.writing.quotas import MOST, TOLD, WordsAlone, words_alone
 from tokenization import vision_rule
 
 RULE = "qwen2.5-vl"  # the model whose rule counts pages, unless another is named
 WORDS = 650  # the tokens of an instruction with its schema, of the title, the question and the answer
-REPLY, OTHER_REPLY = {"drafts": 220, "checklist": 240, "edits": 160}, 120
-"""The tokens of a reply by stage."""
+REPLY, OTHER_REPLY = {"drafts": 220, "checklist": 240, "edits": 160}, 120  # the tokens of a reply by stage
 EASY = 0.5  # the share of whole numbers that are easily guessed, and are asked for several times
-LISTS_AND_COUNTS = {"List": 1.0, "Integer": 0.3}
-"""The share of answerable questions of a format that are asked of the whole document."""
-M_LONGDOC = {"automatic": 0.801, "people": 0.809}
-"""The shares of generated questions that M-LongDoc's automatic check kept, and of these that people kept."""
+LISTS_AND_COUNTS = {"List": 1.0, "Integer": 0.3}  # the share of a format that is asked of the whole document
+M_LONGDOC = {"automatic": 0.801, "people": 0.809}  # what M-LongDoc's check kept, and people kept of it
 FIFTH = (0.12, 0.30)  # the smallest and the largest share of evidence pages in each fifth of the documents
 LENIENT = 0.3  # how much higher than the mean of the others a judge's mean grade must be to be named
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a stage is expected to take."""
-
     stage: str
     calls: float
     input_tokens: float
@@ -56,16 +51,7 @@ def forecast(
     """Return what each stage is expected to take; with `is_sure`, as if every question passed every check.
 
     A question reaches a stage with the probability that it passes those before it (`CHECKS`). Pages cost what the rule
-    of a model says for their size.
-
-    Args:
-        documents: the documents.
-        looks: how many pages a model looks at.
-        slots: the slots, as if a model saw figures wherever it looks.
-        settings: the settings.
-        is_sure: whether everything passes.
-        rule: the model whose rule counts pages.
-
+    of a model says for their size; a model looks at `looks` of them before the slots are drawn.
     """
     zoom, counted = settings.dpi / POINTS_PER_INCH, vision_rule(rule)
     per_page = fmean(
@@ -88,7 +74,7 @@ def forecast(
     add("drafts", 1.0, [(1, len(slot.pages) if slot.kind == "cross" else 3) for slot in answerable])
     share = 1.0 if is_sure else DRAFT_PASSES
     needs = [_needs(slot, documents, settings) for slot in answerable]
-    for check in CHECKS:
+    for check in model_stages.CHECKS:
         add(check.name, share, [need[check.name] for need in needs if check.name in need])
         share *= 1.0 if is_sure else check.passes
     edits = min(len(edited), share * len(answerable)) / max(1, len(edited))
@@ -96,8 +82,9 @@ def forecast(
     blocks = []
     for slot in edited:
         pages = len(documents[slot.doc].pages)
-        blocks.append((-(-pages // BLOCK), pages) if pages <= BLOCK else (-(-pages // BLOCK) + 1, pages + RANKED))
-    edits *= 1.0 if is_sure else DRAFT_PASSES * CHECKS[0].passes
+        count = -(-pages // model_stages.BLOCK)
+        blocks.append((count, pages) if count < 2 else (count + 1, pages + model_stages.RANKED))
+    edits *= 1.0 if is_sure else DRAFT_PASSES * model_stages.CHECKS[0].passes
     add("whole-document of edits", edits, blocks)
     return tuple(stages)
 
@@ -107,17 +94,17 @@ def _needs(
 ) -> dict[str, tuple[float, float]]:
     """Return the calls, and the pages of all calls together, that an answerable question takes at each check."""
     evidence, others = 2 if slot.kind == "cross" else 1, max(1, len(settings.models) - 1)
-    judges, readers = min(JUDGES, others), min(READERS, others)
+    judges, readers = min(model_stages.JUDGES, others), min(model_stages.READERS, others)
     pages, about_all = len(documents[slot.doc].pages), LISTS_AND_COUNTS.get(slot.format, 0.0)
     needs = {
-        "no-document": (1 + (EASY if slot.format == "Integer" else 0.0) * (GUESSES - 1), 0.0),
+        "no-document": (1 + (EASY if slot.format == "Integer" else 0.0) * (model_stages.GUESSES - 1), 0.0),
         "checklist": (1, len(slot.pages) if slot.kind == "cross" else 3),
         "sufficiency": (1, evidence),
         "wrong-document": (1, evidence),
-        "necessity": (1, OTHER_PAGES),
+        "necessity": (1, model_stages.OTHER_PAGES),
         "each-page": (evidence, evidence * (evidence - 1)),
-        "whole-document": (about_all * -(-pages // BLOCK), about_all * pages),
-        "round-trip": (readers, readers * SHOWN),
+        "whole-document": (about_all * -(-pages // model_stages.BLOCK), about_all * pages),
+        "round-trip": (readers, readers * model_stages.SHOWN),
         "grades": (judges, judges * evidence),
     }
     if len(documents) == 1:
@@ -128,8 +115,6 @@ def _needs(
 
 
 class StageCount(Line):
-    """How many questions reached a stage, and what became of them."""
-
     stage: str
     reached: int
     went_on: int
@@ -141,8 +126,6 @@ class StageCount(Line):
 
 
 class Reached(Line):
-    """What became of a quota."""
-
     doc: str
     kind: Kind
     wanted: int
@@ -152,8 +135,6 @@ class Reached(Line):
 
 
 class Report(Line):
-    """What `report.json` holds."""
-
     documents: dict[str, int]  # how many documents are used, and left out by reason
     counts: dict[str, int]  # slots, and what became of them
     stages: tuple[StageCount, ...]
@@ -169,8 +150,16 @@ class Report(Line):
 
 
 def report_of(funnel: Funnel) -> Report:
-    """Return the report of a run."""
-    stages = {name: _count(name, lines) for name, lines in funnel.stages.items()}
+    stages = {}
+    for name, lines in funnel.stages.items():
+        outcomes = Counter(line.outcome for line in lines)
+        stages[name] = StageCount(
+            stage=name,
+            reached=len(lines),
+            went_on=sum(outcomes[outcome] for outcome in GOES_ON),
+            **{outcome: outcomes[outcome] for outcome in ("revised", "held", "rejected", "pending")},
+            reasons=dict(sorted(Counter(line.reason for line in lines if line.reason).items())),
+        )
     drafts, last = stages["drafts"].went_on, stages["drafts-grades"].went_on
     pages = {line.doc: line.pages for line in funnel.documents}
     evidence = Counter(
@@ -179,7 +168,15 @@ def report_of(funnel: Funnel) -> Report:
     fifths = tuple(round(evidence[fifth] / max(1, evidence.total()), 4) for fifth in range(5))
     words, _ = words_alone(funnel.accepted)
     words = words.model_copy(update={"dropped": stages["words-alone"].reasons.get(TOLD, 0)})
-    quotas, grades, calls = _reached(funnel), _grades(funnel), list(funnel.calls())
+    quotas, calls = _reached(funnel), list(funnel.calls())
+    given: dict[str, list[int]] = {}
+    for line in funnel.stages["drafts-grades"]:
+        said = line.detail.partition(": ")[2].partition(";")[0]  # as `model_stages.grades` writes it
+        for part in said.split(", "):
+            model, _, grade = part.rpartition(" ")
+            if model and grade.isdecimal():
+                given.setdefault(model, []).append(int(grade))
+    grades = {model: round(fmean(grades), 4) for model, grades in sorted(given.items())}
     return Report(
         documents=dict(sorted(Counter(line.reason or "used" for line in funnel.documents).items())),
         counts=funnel.counts,
@@ -202,22 +199,7 @@ def report_of(funnel: Funnel) -> Report:
     )
 
 
-def _count(stage: str, lines: Sequence[Judged]) -> StageCount:
-    outcomes = Counter(line.outcome for line in lines)
-    return StageCount(
-        stage=stage,
-        reached=len(lines),
-        went_on=sum(outcomes[outcome] for outcome in GOES_ON),
-        revised=outcomes["revised"],
-        held=outcomes["held"],
-        rejected=outcomes["rejected"],
-        pending=outcomes["pending"],
-        reasons=dict(sorted(Counter(line.reason for line in lines if line.reason).items())),
-    )
-
-
 def _reached(funnel: Funnel) -> list[Reached]:
-    """Return what became of every quota."""
     accepted = Counter((candidate.doc, candidate.kind) for candidate in funnel.accepted)
     held = Counter((candidate.doc, candidate.kind) for candidate in funnel.held)
     reasons: dict[tuple[str, Kind], Counter[str]] = {}
@@ -254,17 +236,6 @@ def _selection(round_trip: Sequence[Judged]) -> Iterator[dict[str, str | int | f
             "none_agrees": asked - agreed,
             "share": round(agreed / asked, 4),  # that at least one model answered; these pass by themselves
         }
-
-
-def _grades(funnel: Funnel) -> dict[str, float]:
-    given: dict[str, list[int]] = {}
-    for line in funnel.stages["drafts-grades"]:
-        said = line.detail.partition(": ")[2].partition(";")[0]  # as `model_stages.grades` writes it
-        for part in said.split(", "):
-            model, _, grade = part.rpartition(" ")
-            if model and grade.isdecimal():
-                given.setdefault(model, []).append(int(grade))
-    return {model: round(fmean(grades), 4) for model, grades in sorted(given.items())}
 
 
 def _notes(

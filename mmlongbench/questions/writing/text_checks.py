@@ -16,19 +16,17 @@ from mmlongbench.questions.writing.quotas import MAX_EVIDENCE
 LENGTH = (4, 60)  # the smallest and the largest number of words of a question
 MIN_TEXT = 40  # the characters of words from which a page has a text layer
 CLOSE = 0.9  # the smallest similarity of a run of words that counts as the answer
-COMMON = 0.6
-"""The share of the shorter question's words that two questions with the same answer and pages have in common."""
+COMMON = 0.6  # the share of the shorter question's words in common with one of the same answer and pages
 COMMON_WITH_BENCHMARK = 0.9  # the share of the longer question's words that makes it a question of a benchmark
 
 _CONTENT = "image|images|table|tables|figure|figures|chart|charts|graph|diagram|picture|photo|map|excerpt|passage|text"
-_DEICTIC = re.compile(
+_DEICTIC = re.compile(  # words that point at a page which the reader does not have before them
     rf"\b(this|these|the (?:given|provided|following|above|below|shown)) (?:page|pages|document's page|{_CONTENT})\b"
     rf"|\bthe (?:{_CONTENT}) (?:above|below|shown|provided|here)\b"
     rf"|\b(?:in|on|from|of) the (?:{_CONTENT}|page|pages)(?=[\s?,.]*(?:$|\?|,|\bwhat\b|\bwhich\b|\bhow\b|\bis\b))"
     r"|\b(?:shown|provided|depicted|pictured) (?:here|above|below)\b",
     re.IGNORECASE,
 )
-"""Matches words that point at a page which the reader does not have before them."""
 _META = re.compile(
     r"\bfile ?name\b|\b(how many|number of|total) pages\b.*\b(document|pdf|file)\b|\bpdf (file|metadata)\b",
     re.IGNORECASE,
@@ -74,19 +72,18 @@ def static(candidate: Candidate, desk: Desk) -> Judged:
     repairs = [*dict.fromkeys(repairs), *answer.repairs]
     changes = {"pages": tuple(sorted(set(pages))), "answer": answer.values, "answer_format": answer.format}
     candidate = candidate.model_copy(update={**changes, "repairs": tuple(repairs)})
-    if fault := wording_fault(candidate):
+    if fault := wording_fault(candidate.question, candidate.answer):
         return rejected(candidate.slot, *fault)
     return _grounded(candidate, document)
 
 
-def wording_fault(candidate: Candidate) -> tuple[str, str] | None:
+def wording_fault(question: str, answer: Sequence[str]) -> tuple[str, str] | None:
     """Return the reason and the detail of the first fault in the words of a question; None if there is none."""
-    question = candidate.question
     if _PREAMBLE.match(question):
         return "preamble", question[:60]
     if _QUESTIONS.search(question):
         return "several-questions", question[:120]
-    for value in candidate.answer:
+    for value in answer:
         plain = words(value)  # a single word or a short number may be in the question by chance
         is_telling = len(plain.split()) >= 2 or sum(map(str.isdigit, plain)) >= 3
         if is_telling and plain in words(question):
@@ -168,16 +165,14 @@ def _rows_that_fit(question: str, document: ReadDocument, pages: Sequence[int]) 
 
 
 def _check_edit(candidate: Candidate, document: ReadDocument) -> Judged:
-    """Check an unanswerable question that was made from an answerable one, its parent: they must differ in one
-    qualifier, such as a year, and the document must not have the new one.
-    """
+    """An edit differs from its parent in one qualifier, such as a year, and the document does not have the new one."""
     was, now = words(candidate.was).split(), words(candidate.question).split()
     changes = [edit for edit in SequenceMatcher(None, was, now, autojunk=False).get_opcodes() if edit[0] != "equal"]
     if len(changes) != 1 or changes[0][0] != "replace":
         return rejected(candidate.slot, "not-a-minimal-edit", f"{len(changes)} changes of its parent's words")
     _, low, high, first, last = changes[0]
     before, after = " ".join(was[low:high]), " ".join(now[first:last])
-    if fault := wording_fault(candidate):
+    if fault := wording_fault(candidate.question, candidate.answer):
         return rejected(candidate.slot, *fault)
     if there := [page for page, text in enumerate(document.texts, 1) if f" {after} " in text]:
         return rejected(candidate.slot, "qualifier-in-document", f"{after!r} is on page {listed(there[:5])}")
@@ -201,7 +196,6 @@ def duplicates(candidates: Sequence[Candidate]) -> list[Judged]:
 
 
 def _same(candidate: Candidate, other: Candidate) -> str:
-    """Return how two questions of a document are the same; empty if they are not."""
     if words(candidate.question) == words(other.question):
         return "duplicate"
     ours, theirs = content_words(candidate.question), content_words(other.question)

@@ -84,8 +84,7 @@ def open_review(suspects: Path | None, questions: Path | None) -> Review | None:
 
 
 def _questions(folder: Path) -> list[Subject]:
-    from mmlongbench.questions.reviewing.merging import read_folder
-    from mmlongbench.questions.reviewing.sheet import in_order, shown_answer
+    from mmlongbench.questions.review import in_order, read_folder, shown_answer
 
     return [
         Subject(
