@@ -40,8 +40,8 @@ class Unit:
     """The texts and images between the body and the tail, in reading order, if the unit has several: the rest of a page
     that is text with crops of its tables and figures."""
     turns: tuple[Turn, ...] = ()
-    """What two speakers say, such as a question with its reply, if the unit is a piece of a conversation. It then has
-    no body, head, tail and further parts."""
+    """What two speakers say, such as a question with its reply, if the unit is a piece of a conversation
+    (`Draft.in_turns`). It then has no body, head, tail and further parts."""
     group: str | None = None
     """The document, class or case that the unit belongs to, if any."""
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class Draft:
     instruction: tuple[Part, ...] = ()
     """What stands before the units, and ends with a newline; empty: `instruction` of the task."""
     separator: str = SEPARATOR
-    """The text between two units."""
+    """The text between two units; that of a `Task` is its attribute `separator`."""
     closing: Closing | None = None
     """How the last units are exchanged to come close to the budget; None: they are not."""
     noted: tuple[str, ...] = ()
@@ -210,6 +210,9 @@ class Draft:
     """The form in which the prompt shows the chosen units, if not their own; none is left out to make room for it."""
     family: str = ""
     """A name shared by contexts that show the same groups: if one runs out of units, all may show more groups."""
+    in_turns: bool = False
+    """Whether the context is a conversation, in which a unit without turns is said by the user; that of a `Task` is its
+    attribute `in_turns`."""
 
     def __post_init__(self) -> None:
         """Give required units without a role theirs."""

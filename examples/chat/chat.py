@@ -20,6 +20,7 @@ class Chat(mt.Task[ChatRow]):
 
     metric = "sub_em"
     instruction = "This is a chat about everyday things.\n\n"
+    in_turns = True
     sources = {"exchanges": mt.Table, "pictures": mt.Folder}
     reserve = 1280  # for the answer, and for a chat template around about 200 turns at 8K
     placements = mt.Placements(mt.Depth, mt.DEPTHS)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, MMLongBenchError
+from mmlongbench.errors import DraftError, Fault, MMLongBenchError, Rejected
 from mmlongbench.lengths import TokenBudget, format_length
 from mmlongbench.packing.place import Placement, place_units
 from mmlongbench.packing.pricing import Pricer
@@ -155,9 +155,17 @@ class PackedExample:
         return self.question.data["row"]
 
 
-def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
+def assemble(
+    instruction: Sequence[Part],
+    units: Sequence[Unit],
+    separator: str,
+    question: Sequence[Part],
+    *,
+    in_turns: bool = False,
+) -> Prompt:
     """Return the prompt of an example; builders use it to rebuild the prompt from a record."""
-    return Prompt.of_units(instruction, [unit.shown for unit in units], separator, question)
+    shown = [turns_of(unit.shown) if in_turns else unit.shown for unit in units]
+    return Prompt.of_units(instruction, shown, separator, question)
 
 
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
@@ -175,7 +183,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
     separator = pricer.text(draft.separator)
     frame = max(pricer.reserved_frame(draft, question).total for question in asked)
     costs = [pricer.cost(unit, 0 if unit.between_sentences else separator) for unit in draft.required]
-    needed = frame - (0 if any(unit.turns for unit in draft.required) else separator) + sum(costs) + slack
+    needed = frame - (0 if draft.in_turns else separator) + sum(costs) + slack
     if needed > budget.room:
         raise DoesNotFitError(
             f"{draft.id}: the question and its {len(draft.required)} required units need {needed} tokens, with a "
@@ -281,18 +289,25 @@ def examples(
 
     Raises:
         DoesNotFitError: the required units alone are over the budget, or all units in the form that is shown.
+        Rejected: the context shows none of `Draft.one_of`.
 
     """
+    wanted = {unit.id for unit in draft.one_of}
     slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
     while True:
         packed, shown = pack(draft, budget, pricer, slack), draft
+        if wanted and wanted.isdisjoint(unit.id for unit in packed.units):
+            expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
+            raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
         if rendering := draft.rendered_as_text:
             required, taken = (tuple(map(rendering.unit, units)) for units in (packed.required, packed.taken))
             packed = replace(packed, required=required, taken=taken)
             shown = replace(draft, instruction=rendering.instruction)
+        if not draft.in_turns and (said := next((unit.id for unit in packed.units if unit.turns), None)):
+            raise DraftError(f"{draft.id}: unit {said!r} has turns; a task with such units sets `in_turns = True`")
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
         made = [e for placement in placements for e in _placed(shown, packed, counts, budget, placement, pricer, draws)]
-        if any(unit.turns for unit in packed.units) or not pricer.is_exact(shown):
+        if draft.in_turns or not pricer.is_exact(shown):
             made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
         over = max(example.count.total for example in made) - budget.room
         if over <= 0:
@@ -315,12 +330,11 @@ def _placed(
 ) -> Iterator[PackedExample]:
     """Yield the examples of a context at one placement; `counts` are the token counts of its units."""
     separator = pricer.text(draft.separator)
-    has_turns = any(unit.turns for unit in packed.units)
-    costs = {unit.id: counts[unit.id].total + (0 if has_turns else separator) for unit in packed.units}
+    costs = {unit.id: counts[unit.id].total + (0 if draft.in_turns else separator) for unit in packed.units}
     units, requested, achieved = place_units(packed.units, [*costs.values()], placement, draws, pricer.text)
     counts = {**counts, **{unit.id: pricer.unit(unit) for unit in units if unit.needles}}
     items, start = [], pricer.opening(draft).total
-    if has_turns:
+    if draft.in_turns:
         # What a unit costs depends on the turns beside it, so needles are placed until costs and places agree.
         for _ in range(_PLACINGS):
             items = _in_turns(draft, units, pricer)
@@ -350,8 +364,10 @@ def _placed(
         PlacedNeedle(unit, wanted, reached, starts[unit.id], counts[unit.id])
         for unit, wanted, reached in zip(without_place, requested, achieved, strict=bool(requested))
     )
-    between = [part for unit in units for part in (*unit.parts, draft.separator)][:-1]
-    before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
+    before: tuple[Part, ...] = ()
+    if not draft.in_turns:
+        between = [part for unit in units for part in (*unit.parts, draft.separator)][:-1]
+        before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
     for asked in packed.questions:
         question = asked
         if asked.wording is not None:
@@ -362,8 +378,8 @@ def _placed(
                     "`choose` returns an index of `texts`"
                 )
             question = asked.worded(texts[chosen])
-        if has_turns:
-            prompt = assemble(draft.instruction, units, draft.separator, question.parts)
+        if draft.in_turns:
+            prompt = assemble(draft.instruction, units, draft.separator, question.parts, in_turns=True)
         else:
             prompt = Prompt.of((*before, *question.parts))
         yield PackedExample(
@@ -400,7 +416,7 @@ def _in_turns(draft: Draft, units: Sequence[Unit], pricer: Pricer) -> list[Place
                 starts.append(before + pricer.turn(text))
             text += "".join(part for part in turn.parts if isinstance(part, str))
             before += sum(pricer.part(part).image for part in turn.parts if isinstance(part, Image))
-    ends = [*starts[1:], before + pricer.turn(text)]
+    ends = [*starts, before + pricer.turn(text)][1:]
     placed = []
     for unit, start, end in zip(units, starts, ends, strict=True):
         images = pricer.unit(unit).image

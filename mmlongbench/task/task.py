@@ -34,12 +34,17 @@ from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Placements, TaskSpec
-from mmlongbench.task.take_orders import InOrder
 
 RowT = TypeVar("RowT", bound=Row)
 _ASKED = "\n\nQuestion: {question}\nAnswer:"
 _ENGINE_FIELDS = frozenset(("id", "repairs", "file", "place"))
 """The fields that every row has; those of a table are the others, and `id` if the table has it."""
+_RECORD_FIELDS = frozenset(("instruction", "units"))
+"""What a record says of its context; no column of a row and no field of a draft has these names."""
+_ADDED_FIELDS = frozenset(
+    ("length", "tokens", "canary", "depth", "permutation", "depth_achieved", "depth_requested", "needle_start")
+)
+"""What the engine adds to a record."""
 
 
 class SourceForm:
@@ -91,7 +96,9 @@ class Task(Builder[RowT]):
     """The text between two units."""
     question_form: ClassVar[str] = ""
     r"""The text around the question, which stands after the units. Empty: `\n\nQuestion: {question}\nAnswer:`, and the
-    question alone after units that are made of turns."""
+    question alone in a conversation."""
+    in_turns: ClassVar[bool] = False
+    """Whether contexts are conversations: units are made of turns, and one without turns is said by the user."""
     sources: ClassVar[Mapping[str, type[SourceForm]]] = {"rows": Table}
     """The form of each source, by the name that a manifest uses: one `Table`, and at most one `Pdfs` and one
     `Folder`."""
@@ -136,29 +143,40 @@ class Task(Builder[RowT]):
         return _field(example.row, "answer", "or give the draft one") if given is None else given
 
     def completed(self, draft: Draft, row: RowT) -> Draft:
-        """Return a draft with the instruction, the separator and the question of the task."""
+        """Return a draft with the instruction, the separator and the question of the task.
+
+        Raises:
+            DraftError: the draft has a field that the record has already, an instruction without its last newline, or
+                a separator of its own.
+
+        """
+        known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
+        for names, said in ((known, "the record has already"), (_ADDED_FIELDS, "the engine adds")):
+            if clash := sorted(names.intersection(draft.fields)):
+                raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
+        if draft.separator not in (SEPARATOR, self.separator):
+            raise DraftError("a draft of a task has no separator of its own; set `separator` of the task")
+        if draft.instruction and not Prompt.of(draft.instruction).text.endswith("\n"):
+            raise DraftError("Draft.instruction does not end with a newline")
         questions = draft.questions
         if not questions:
             asked = self.question(row) if draft.question is None else draft.question
-            given = (draft.required, draft.take_order.order if isinstance(draft.take_order, InOrder) else ())
-            units = (unit for part in given if isinstance(part, tuple | list) for unit in part)
-            has_turns = any(unit.turns for unit in units if isinstance(unit, Unit))
-            before, after = self._around_question(has_turns=has_turns)
+            before, after = self._around_question()
             data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
-            data["has_turns"] = has_turns
             if isinstance(asked, Wording):
                 around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
                 question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
             else:
                 parts = (asked,) if isinstance(asked, str) else tuple(asked)
-                question = Question(row.id, (before, *parts, after), {**data, "question": parts})
+                question = Question(row.id, (before, *parts, after), data)
             questions = (question,)
         return replace(
             draft,
             id=draft.id or row.id,
             instruction=draft.instruction or (self.instruction,),
-            separator=self.separator if draft.separator == SEPARATOR else draft.separator,
+            separator=self.separator,
             questions=questions,
+            in_turns=self.in_turns,
         )
 
     def shared(self, id: str, draft: Draft, rows: Sequence[RowT]) -> Draft:
@@ -171,7 +189,7 @@ class Task(Builder[RowT]):
         `units`: what the prompt shows, in its order.
         """
         asked = example.question
-        parts = (asked.chosen,) if asked.wording else asked.data["question"]
+        parts = asked.parts[1:-1]  # without the texts around the question
         given = asked.data["instruction"]
         return {
             "id": example.id,
@@ -180,23 +198,23 @@ class Task(Builder[RowT]):
             **example.row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
             **asked.data["fields"],
             **({"instruction": _written(given)} if given else {}),
-            "units": [_written_unit(unit, has_turns=asked.data["has_turns"]) for unit in example.units],
+            "units": [_written_unit(unit, in_turns=self.in_turns) for unit in example.units],
         }
 
     def prompt(self, record: Record) -> Prompt:
         """Rebuild the prompt from the record."""
-        question, units = record["question"], record["units"]
-        before, after = self._around_question(has_turns=any("turns" in unit for unit in units))
+        question = record["question"]
+        before, after = self._around_question()
         return Prompt.of_units(
             _read(record.get("instruction", [self.instruction])),
-            [_read_unit(unit) for unit in units],
+            [_read_unit(unit) for unit in record["units"]],
             self.separator,
             [before, *_read([question] if isinstance(question, str) else question), after],
         )
 
-    def _around_question(self, *, has_turns: bool) -> tuple[str, str]:
+    def _around_question(self) -> tuple[str, str]:
         """Return the texts before and after the question."""
-        before, _, after = (self.question_form or ("{question}" if has_turns else _ASKED)).partition("{question}")
+        before, _, after = (self.question_form or ("{question}" if self.in_turns else _ASKED)).partition("{question}")
         return before, after
 
     def needles(self, record: Record) -> Sequence[Needle] | None:
@@ -301,10 +319,10 @@ def _written(parts: Iterable[Part]) -> list[object]:
     return [{"image": part.path} if isinstance(part, Image) else part for part in Prompt.of(parts).parts]
 
 
-def _written_unit(unit: Unit, *, has_turns: bool) -> dict[str, object]:
+def _written_unit(unit: Unit, *, in_turns: bool) -> dict[str, object]:
     """Return a unit as JSON, as far as it says something."""
     written: dict[str, object] = {"role": unit.role}
-    if has_turns:
+    if in_turns:
         written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in turns_of(unit.shown)]
     else:
         written["shown"] = _written(unit.parts)
@@ -350,12 +368,18 @@ def task_fault(task: type[Task[Any]]) -> str:
     for name, said in texts.items():
         if not isinstance(found := getattr(task, name), str):
             return f"{name!r} is {found!r}, expected {said}"
+    if task.instruction and not task.instruction.endswith("\n"):
+        return f"'instruction' is {task.instruction[-80:]!r}, expected a text that ends with a newline"
     if task.question_form and task.question_form.count("{question}") != 1:
         return f"'question_form' is {task.question_form!r}, expected a text with {{question}} once"
     if task.files and (fault := FilePattern(task.files).fault):
         return f"'files' {fault}"
     if not task.row_type.model_fields.keys() - _ENGINE_FIELDS:
         return f"'row_type' is {task.row_type.__name__}, expected a subclass of mt.Row with the fields of a row"
+    clash = sorted(task.row_type.model_fields.keys() & (_RECORD_FIELDS | _ADDED_FIELDS))
+    if clash and task.record is Task.record:
+        said = f"has the field {clash[0]!r}, which the record has for itself; give it another name"
+        return f"'row_type' is {task.row_type.__name__}, which {said}"
     return ""
 
 

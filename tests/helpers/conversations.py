@@ -38,6 +38,7 @@ class Talk(mt.Task[Exchange]):
 
     metric = "sub_em"
     instruction = "This is a talk.\\n\\n"
+    in_turns = True
     reserve = 1280
     sources = {"exchanges": mt.Table, "pictures": mt.Folder}
     placements = mt.Placements(mt.Depth, (0.0, 0.5, 1.0))

@@ -13,7 +13,7 @@ from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import PackedExample, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.packing.pricing import Pricer
-from mmlongbench.prompt import Image, Part, Prompt, Speaker, Turn
+from mmlongbench.prompt import Image, Part, Prompt, Speaker, Turn, turns_of
 from mmlongbench.task.take_orders import InOrder
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
@@ -50,23 +50,27 @@ def recounted(prompt: Prompt) -> tuple[int, int]:
     return sum(map(COUNTER.text.count, texts)), IMAGE_TOKENS * len(prompt.images)
 
 
-def packed(units: list[tuple[str, list[str]]], length: int, depths: tuple[float, ...]) -> list[PackedExample]:
+def packed(
+    units: list[tuple[str, list[str]]], length: int, depths: tuple[float, ...], needle_kind: str = "both"
+) -> list[PackedExample]:
     made = [unit(f"unit {number} ", kind, texts, (number,)) for number, (kind, texts) in enumerate(units)]
-    needle = unit("needle ", "both", ["Where is the needle?", "Here."], None)
+    needle = unit("needle ", needle_kind, ["Where is the needle?", "Here."], None)
     question = Question("q", ("Well?",))
-    draft = Draft((needle,), InOrder(made), instruction=("Talk.\n\n",), questions=(question,), id="q")
+    draft = Draft((needle,), InOrder(made), instruction=("Talk.\n\n",), questions=(question,), id="q", in_turns=True)
     pricer = Pricer(COUNTER, dict.fromkeys([f"{each.id}.png" for each in (needle, *made)], SIZE))
     return examples(draft, TokenBudget(length, 16), [Depth(depth) for depth in depths], pricer, Draws(("t", "q")))
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.tuples(kinds, st.lists(said, min_size=1, max_size=4)), min_size=1, max_size=30), st.integers(90, 600)
+    st.lists(st.tuples(kinds, st.lists(said, min_size=1, max_size=4)), min_size=1, max_size=30),
+    st.integers(90, 600),
+    st.sampled_from(("both", "plain")),
 )
 def test_counts_and_positions_are_those_of_the_turns_that_are_sent(
-    units: list[tuple[str, list[str]]], length: int
+    units: list[tuple[str, list[str]]], length: int, needle_kind: str
 ) -> None:
-    for example in packed(units, length, (0.0, 0.4, 1.0)):
+    for example in packed(units, length, (0.0, 0.4, 1.0), needle_kind):
         prompt = example.prompt
         assert (example.count.text, example.count.image) == recounted(prompt)
         assert example.count.total + example.reserve <= length
@@ -75,7 +79,9 @@ def test_counts_and_positions_are_those_of_the_turns_that_are_sent(
         assert prompt.outline is not None
         assert prompt.outline.prompt(prompt.outline.shown) == prompt
         for number, item in enumerate(example.items):
-            before = Prompt.of_units(("Talk.\n\n",), [each.shown for each in example.units[:number]], "\n\n", ())
+            before = Prompt.of_units(
+                ("Talk.\n\n",), [turns_of(each.shown) for each in example.units[:number]], "\n\n", ()
+            )
             first = item.unit.turns[0].role if item.unit.turns else "user"
             if number and before.turns[-1].role == first:  # a separator stands between two units of one turn
                 before = Prompt((*before.turns[:-1], Turn(first, (*before.turns[-1].parts, "\n\n"))))

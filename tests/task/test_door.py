@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny import command
@@ -174,3 +175,102 @@ def test_at_least_one_of_some_units_must_be_shown(tmp_path: Path) -> None:
     assert rejects
     assert {(reject["reason"], reject["id"] < "d") for reject in rejects} == {("not-shown", True)}
     assert all(str(record["id"]) > "d" for record in files["notes_K1_dep2.jsonl"])
+
+
+DRAFT = 'return mt.Draft((note(row, "asked"),), hay)'
+PLACEMENTS = "placements = mt.Placements(mt.Depth, (0, 1))"
+CHAT = """
+def exchange(note, further=""):
+    return mt.Unit(note.name, turns=(mt.Turn("user", (note.text + further,)), mt.Turn("assistant", ("I see.",))))
+"""
+
+
+def changed(*pairs: tuple[str, str]) -> str:
+    """Return the task with other pieces."""
+    task = TASK
+    for piece, instead in pairs:
+        assert piece in task
+        task = task.replace(piece, instead)
+    return task
+
+
+@pytest.mark.parametrize(
+    ("draft", "roles"),
+    [
+        ("(exchange(row),), mt.InOrder(talk)", {"user", "assistant"}),
+        ("(note(row),), mt.Chain((lambda: talk,))", {"user", "assistant"}),
+        ("(note(row),), mt.InOrder({unit.id: unit for unit in talk}.values())", {"user", "assistant"}),
+        ("(note(row),), mt.InOrder([note(other) for other in others])", {"user"}),
+        ("(note(row),), mt.InOrder([exchange(other, ' word' * 3000) for other in others])", {"user"}),
+        ("(exchange(row),), mt.InOrder([note(other) for other in others])", {"user", "assistant"}),
+    ],
+    ids=("turns", "a chain of turns", "turns that are no list", "no turns", "turns that never fit", "one with turns"),
+)
+def test_a_conversation_is_one_whichever_units_are_shown(tmp_path: Path, draft: str, roles: set[str]) -> None:
+    talk = f"talk = [exchange(other) for other in others]\n        return mt.Draft({draft})"
+    release, files = built(tmp_path, changed((DRAFT, talk), (PLACEMENTS, f"{PLACEMENTS}\n    in_turns = True")) + CHAT)
+    shown = [unit for record in files["notes_K1_dep2.jsonl"] for unit in record["units"]]  # type: ignore[attr-defined]
+    assert {turn["role"] for unit in shown for turn in unit["turns"]} == roles
+    ran = command("audit", str(release), "--task", str(tmp_path / "notes.py"), "--json")
+    assert [json.loads(line)["problems"] for line in ran.out.splitlines()] == [[], []]
+
+
+def test_a_context_without_any_unit_is_a_reject(tmp_path: Path) -> None:
+    task = changed((DRAFT, "return mt.Draft((), mt.InOrder([mt.Unit('long', 'word ' * 3000)]))"), (PLACEMENTS, ""))
+    ran = command("build", str(written(tmp_path, task)), "--out", str(tmp_path / "release"), "--limit", "3")
+    assert "none of its units fits" in ran.err + (tmp_path / "release/rejects.jsonl").read_text("utf-8")
+
+
+WORDED = """asked = draws.choice("asked", others[:3])
+
+        def choose(units):
+            return [unit.id for unit in units].index(asked.name) % 2
+
+        around = lambda text: ("Look closely. ", "Is the number of notes before ", f"{asked.name} {text}?")
+        wording = mt.Wording(("even", "odd"), choose, around)
+        return mt.Draft((), hay, wording, one_of=[note(asked)] if row.name < "d" else [note(others[40])])"""
+
+
+def test_words_are_chosen_among_the_units_of_a_context_that_shows_what_it_must(tmp_path: Path) -> None:
+    release, files = built(tmp_path, changed((DRAFT, WORDED), (PLACEMENTS, "")), limit=8)
+    rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
+    assert {reject["reason"] for reject in rejects} == {"not-shown"}
+    questions: list[Any] = [record["question"] for record in files["notes_K2.jsonl"]]
+    assert questions
+    assert all(said.startswith("Look closely. Is the number") for (said,) in questions)
+    ran = command("audit", str(release), "--task", str(tmp_path / "notes.py"))
+    assert ran.code == 0, ran.out
+
+
+INSTRUCTION = '"Read the notes.\\n\\n"'
+REFUSED = [
+    *(
+        (DRAFT, f"{DRAFT[:-1]}, fields={{{name!r}: 3}})", f"Draft.fields holds {name!r}, which the record has already")
+        for name in ("id", "question", "answer", "instruction", "units", "text")
+    ),
+    *(
+        (DRAFT, f"{DRAFT[:-1]}, fields={{{name!r}: 3}})", f"Draft.fields holds {name!r}, which the engine adds")
+        for name in ("length", "depth", "canary")
+    ),
+    *(
+        (
+            "    name: str\n",
+            f"    name: str\n    {name}: str = ''\n",
+            f"has the field {name!r}, which the record has for",
+        )
+        for name in ("units", "instruction", "length", "needle_start")
+    ),
+    (DRAFT, f"{DRAFT[:-1]}, separator=' ')", "a draft of a task has no separator of its own; set `separator` of"),
+    (DRAFT, f"{DRAFT[:-1]}, instruction=('Read.',))", "Draft.instruction does not end with a newline"),
+    (INSTRUCTION, "'Read:'", "'instruction' is 'Read:', expected a text that ends with a newline"),
+    ("row.text,", "turns=(mt.Turn('user', (row.text,)),),", "has turns; a task with such units sets `in_turns = True`"),
+]
+"""A piece of the task, what stands there in its place, and the message."""
+
+
+@pytest.mark.parametrize(("piece", "instead", "message"), REFUSED)
+def test_what_would_spoil_a_record_is_refused_by_name(tmp_path: Path, piece: str, instead: str, message: str) -> None:
+    task = changed((piece, instead))
+    ran = command("build", str(written(tmp_path, task)), "--out", str(tmp_path / "release"), "--limit", "1")
+    assert ran.code != 0
+    assert message in ran.err

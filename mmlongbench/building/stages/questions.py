@@ -138,7 +138,12 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
     # without other units, there is no passage that a needle sentence could be put into; units are not shown as text, so
     # that releases of images and of text have the same questions
     alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)
-    required = replace(draft, required=alone, take_order=InOrder(()), rendered_as_text=None)
+    # nor the units that a wording chooses by; room is kept for the costliest one, whichever is chosen
+    asked = tuple(
+        replace(question, wording=question.wording and replace(question.wording, choose=lambda units: 0))
+        for question in draft.questions
+    )
+    required = replace(draft, required=alone, take_order=InOrder(()), rendered_as_text=None, one_of=(), questions=asked)
     placements = [  # nor a haystack in which needles could keep a distance
         replace(each, in_order=False, apart=0.0) if isinstance(each, Permutation) else each
         for each in dataset.placements()

@@ -98,10 +98,8 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
     with calling("builder", dataset.spec.builder, "draft()", row):
         draft = dataset.draft(row)
         made = _examples(dataset, draft, dataset.draws(row.id), length)
-        wanted = {unit.id for unit in draft.one_of}
-        if wanted and wanted.isdisjoint(unit.id for unit in made[0].units):
-            expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
-            raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
+        if not made[0].items:
+            raise DoesNotFitError(f"{draft.id}: none of its units fits")
         return made
 
 
