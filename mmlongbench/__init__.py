@@ -219,7 +219,7 @@ def check(
     """Hold the tasks of a manifest to the rules that every task keeps, such as that a draft is the same each time it
     is made, and that prompts come back from records.
 
-    Every row is drafted, and some are packed at every length. A small release of each dataset, at the two shortest
+    Every row is drafted, and some are packed at every length. A small release of each dataset, at the three shortest
     lengths, is built in a temporary folder; then another process audits it and builds it again.
 
     Args:
