@@ -12,7 +12,7 @@ from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
-from mmlongbench.draft import Draft, Question, Role, TakeOrder, Unit
+from mmlongbench.draft import NEEDLES, Draft, Question, Role, TakeOrder, Unit
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
@@ -24,8 +24,6 @@ from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
-NEEDLES = ("gold", "needle")
-"""The roles of units that are put at a depth, in tasks that have placements."""
 JUDGED = "judge-"
 """The prefix of the names of metrics that ask a model; answers are not checked with these metrics."""
 _PLAIN: frozenset[type] = frozenset((str, bool, type(None)))

@@ -10,7 +10,7 @@ from itertools import pairwise
 from mmlongbench.building.stages.records import pack_row
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped, failure_of
 from mmlongbench.checking.world import MOST_UNITS, World
-from mmlongbench.draft import Draft, Unit
+from mmlongbench.draft import NEEDLES, Draft, Unit
 from mmlongbench.errors import MMLongBenchError, Rejected
 from mmlongbench.lengths import format_length
 from mmlongbench.likeness import is_long, words
@@ -25,7 +25,6 @@ SECONDS = 120.0
 """How long the rows of a dataset are drafted. Where each row shows all others, the time grows with their square."""
 FULL = 0.9
 """A context that is filled less than this, because its units run out, is not of its length."""
-GOLD = ("gold", "needle")
 _TWINS = 3
 """How many pairs of equal rows are packed to compare their questions."""
 _CONTEXTS = 3
@@ -89,7 +88,7 @@ def _fault(draft: Draft, units: Sequence[Unit], most: int) -> str:
     if twice := next((id for id, count in ids.items() if count > 1), ""):
         return f"two units have the id {twice!r}; give each an id of its own, or leave one out"
     for unit in units:
-        if unit.role in GOLD and not unit.excluded and unit.id not in enough:
+        if unit.role in NEEDLES and not unit.excluded and unit.id not in enough:
             said = f"the {unit.role} unit {unit.id!r} is in the take order, so a short context does not show it"
             return f"{said}; require it, or name it in Draft.one_of if one of several is enough"
     for unit in (*draft.required, *units[:most]):
@@ -171,8 +170,8 @@ def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
     asked, seen = set[str](), set[str]()
     for _, examples in world.packed(world.longest):
         for example in examples if world.is_shared else examples[:1]:
-            own = [unit for unit in example.units if unit.role in GOLD]
-            rest = [unit for unit in example.units if unit.role not in GOLD]
+            own = [unit for unit in example.units if unit.role in NEEDLES]
+            rest = [unit for unit in example.units if unit.role not in NEEDLES]
             rest = [unit for unit in rest if own and bool(unit.images) == bool(own[0].images)]
             if own and rest:
                 seen.update(unit.id for unit in own)
@@ -201,7 +200,7 @@ def padding_is_of_other_things(world: World) -> Iterator[Outcome]:
     held = dict[str, tuple[str, str]]()  # by the folder: the row, and the unit of padding
     folders = set[str]()
     for _, examples in world.packed(world.longest):
-        own = [unit for unit in examples[0].units if unit.role in GOLD]
+        own = [unit for unit in examples[0].units if unit.role in NEEDLES]
         things = {_thing(world, unit) for unit in own}
         if len(own) < 2 or len(things) != 1:
             continue
