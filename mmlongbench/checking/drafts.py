@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from mmlongbench.building.example_checks import unit_fault
 from mmlongbench.building.stages.records import pack_row
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped, failure_of
 from mmlongbench.checking.world import MOST_UNITS, World
@@ -17,7 +18,7 @@ from mmlongbench.likeness import is_long, words
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.plugins import ENGINE, plugin_code
-from mmlongbench.packing.pack import DoesNotFitError, PackedExample
+from mmlongbench.packing.pack import DoesNotFitError, PackedExample, assemble
 from mmlongbench.task.rows import Row
 from mmlongbench.task.task import Task
 
@@ -83,6 +84,8 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
 
 def _fault(draft: Draft, units: Sequence[Unit], most: int) -> str:
     """Return what is wrong with the units of a draft; in its take order, only those that a context may show count."""
+    if wrong := next(filter(None, map(unit_fault, units)), ""):
+        return wrong
     enough = {unit.id for unit in draft.one_of}
     ids = Counter(unit.id for unit in (*draft.required, *units[:most]))
     if twice := next((id for id, count in ids.items() if count > 1), ""):
@@ -242,9 +245,13 @@ def what_is_said_follows_the_context(world: World) -> Iterator[Outcome]:
         if one.id != other.id or depths == moved:
             continue
         record, again = world.record(one), world.record(other)
-        for key in (key for key in record if _WHERE.search(key) and key not in _ENGINE_FIELDS):
-            if isinstance(record[key], float) and again.get(key) == record[key]:
-                said = f"{key!r} is {record[key]!r} at two placements, and the needles move; leave it out"
+        known = {*_ENGINE_FIELDS, *type(world.row(one)).model_fields}
+        stayed = {round(at, 2) for at in depths} & {round(at, 2) for at in moved}  # records may round them
+        for key in (key for key in record if _WHERE.search(key) and key not in known):
+            value = record[key]
+            is_depth = isinstance(value, float) and 0 <= value <= 1 and round(value, 2) not in stayed
+            if is_depth and again.get(key) == value:
+                said = f"{key!r} is {value!r} at two placements, and the needles move; leave it out"
                 yield Failure(f"{said}: the engine adds depth_achieved", "record()", one.id, length)
                 return
 
@@ -254,10 +261,18 @@ def _constant_answers(world: World, examples: Sequence[PackedExample]) -> Iterat
     task = world.dataset.builder
     if not isinstance(task, Task) or type(task).answer is Task.answer or len(examples) < _CONTEXTS:
         return
+    known: dict[str, object] = {}
     for example in examples:
         for shown in (len(example.items) // 2, 1, 0):
+            items = example.items[:shown]
+            units = [item.unit for item in items]
+            ids = {unit.id for host in units for unit in (host, *host.needles)}
+            needles = tuple(needle for needle in example.needles if needle.unit.id in ids)
+            prompt = assemble((task.instruction,), units, task.separator, example.question.parts)
             try:
-                if task.answer(replace(example, items=example.items[:shown])) != task.answer(example):
+                answer = task.answer(example)
+                part = replace(example, items=items, needles=needles, prompt=prompt)
+                if known.setdefault(example.id, answer) != answer or task.answer(part) != answer:
                     return
             except Exception:  # noqa: BLE001  (a part of a context may have no answer)
                 return
