@@ -1,15 +1,11 @@
 """What a task says once is all that its record, prompt and needles need; and what only some tasks say."""
 
 import json
+import runpy
 from pathlib import Path
 
 import pytest
 from tiny import command
-
-import mmlongbench.task as mt
-from mmlongbench.building.example_checks import draft_fault
-from mmlongbench.draft import Question
-from mmlongbench.task.take_orders import Chain
 
 WORDS = ("amber", "birch", "cedar", "dune", "ember", "fern", "glade", "heath", "inlet", "jetty", "knoll", "lagoon")
 TASK = '''
@@ -181,80 +177,14 @@ def test_at_least_one_of_some_units_must_be_shown(tmp_path: Path) -> None:
     assert all(str(record["id"]) > "d" for record in files["notes_K1_dep2.jsonl"])
 
 
-UNITS = {
-    'mt.Unit(3, "text")': "unit 3: id is an int, expected a text",
-    'mt.Unit("a", None)': "unit 'a': body is a NoneType, expected a text or mt.Image",
-    'mt.Unit("a", "padding", "text")': "unit 'a': place is a str, expected a tuple such as (3,)",
-    'mt.Unit("a", "text", 3)': "unit 'a': place is an int, expected a tuple such as (3,)",
-    'mt.Unit("a", "text", ("p", 3))': "unit 'a': place holds a str, expected a tuple such as (3,)",
-    'mt.Unit("a", "text", role=["gold"])': "unit 'a': role is a list, expected a text",
-    'mt.Unit("a", "text", head=None)': "unit 'a': head is a NoneType, expected a text",
-    'mt.Unit("a", "text", label=4)': "unit 'a': label is an int, expected a text",
-    'mt.Unit("a", "text", further="abc")': "unit 'a': further is a str, expected a tuple of texts and images",
-    'mt.Unit("a", turns=mt.Turn("user", ("Hi",)))': "unit 'a': turns is a Turn, expected a tuple of mt.Turn",
-    'mt.Unit("a", turns=("Hi",))': "unit 'a': turns holds a str, expected a tuple of mt.Turn",
-    'mt.Unit("a", turns=(mt.Turn("system", ("Hi",)),))': "turns: role is 'system', expected user or assistant",
-    'mt.Unit("a", turns=(mt.Turn("user", "Hi"),))': "turns: parts is a str, expected a tuple of texts and images",
-}
-DRAFTS = {
-    "[mt.Draft(GOOD, HAY)]": "returned a list, expected a Draft",
-    "mt.Draft(GOOD[0], HAY)": "required is a Unit, expected a tuple of mt.Unit, such as (x,) with its comma",
-    'mt.Draft(({"id": "a"},), HAY)': "required holds a dict, expected a tuple of mt.Unit",
-    "mt.Draft(GOOD, [])": "take_order is a list, expected a TakeOrder such as mt.InOrder(units)",
-    "mt.Draft(GOOD, mt.InOrder(iter(GOOD)))": "take_order: order is a tuple_iterator, expected a tuple or list of mt.",
-    "mt.Draft(GOOD, Chain((list(GOOD),)))": "take_order: parts holds a list, expected a tuple of mt.InOrder and",
-    "mt.Draft(GOOD, Chain((mt.InOrder(iter(GOOD)),)))": "take_order: parts: order is a tuple_iterator",
-    "mt.Draft(GOOD, HAY, one_of=GOOD[0])": "one_of is a Unit, expected a tuple or list of mt.Unit",
-    'mt.Draft(GOOD, HAY, one_of=["a"])': "one_of holds a str, expected a tuple or list of mt.Unit",
-    "mt.Draft(GOOD, HAY, 3)": "question is an int, expected a text, a tuple of texts and images, or mt.Wording",
-    "mt.Draft(GOOD, HAY, (3,))": "question holds an int, expected a text, a tuple of texts and images",
-    'mt.Draft(GOOD, HAY, " ")': "question is empty",
-    "mt.Draft(GOOD, HAY, ())": "question is empty",
-    'mt.Draft(GOOD, HAY, mt.Wording("what?", len))': "question: texts is a str, expected a tuple of texts",
-    'mt.Draft(GOOD, HAY, mt.Wording(["what?"], len))': "question: texts is a list, expected a tuple of texts",
-    "mt.Draft(GOOD, HAY, mt.Wording((), len))": "question: texts is empty",
-    'mt.Draft(GOOD, HAY, mt.Wording(("what?",), 0))': "question: choose is an int, expected a function",
-    'mt.Draft(GOOD, HAY, fields=["name"])': "fields is a list, expected a dict",
-    'mt.Draft(GOOD, HAY, instruction="Read.")': "instruction is a str, expected a tuple of texts and images, such as",
-    'mt.Draft(GOOD, HAY, noted="joined")': "noted is a str, expected a tuple of texts",
-    'mt.Draft(GOOD, HAY, questions=(Question("a", "what?"),))': "questions: parts is a str, expected a tuple of",
-    **{f"mt.Draft(({unit},), HAY)": said for unit, said in UNITS.items()},
-}
-
-
-@pytest.mark.parametrize("code", DRAFTS)
-def test_a_wrong_field_of_a_draft_is_named(code: str) -> None:
-    good, hay = (mt.Unit("a", "text", (3,)),), mt.InOrder(())
-    names = {"mt": mt, "GOOD": good, "HAY": hay, "Chain": Chain, "Question": Question}
-    assert DRAFTS[code] in draft_fault(eval(code, names))
-
-
-HAY = "mt.InOrder([note(other) for other in others])"
-BUILT = {
-    "a draft that is a list": ("return mt.Draft(", "return list, (", ("returned a tuple, expected a Draft",)),
-    "a question of the method": ('return f"Which', 'return 3 or f"Which', ("question is an int, expected a text",)),
-    "a required unit with a place": (
-        '(note(row, "asked"),)',
-        '(mt.Unit("x", "text", (0,)),)',
-        ("unit 'x' is required and has a place; in a task with placements", "give it the role own, or no place"),
-    ),
-    "rows as hay": (HAY, "mt.InOrder(others)", ("take_order holds a NoteRow, expected mt.Unit",)),
-    "old hay": (HAY, 'mt.InOrder([mt.Unit("b", "padding", "b")])', ("unit 'b': place is a str", "such as (3,)")),
-    "hay of another place": (
-        HAY,
-        'mt.InOrder([note(others[0]), mt.Unit("b", "b", 3)])',
-        ("unit 'b': place is an int, expected a tuple such as (3,)",),
-    ),
-    "hay without a body": (HAY, 'mt.InOrder([mt.Unit("b", None)])', ("unit 'b': body is a NoneType",)),
-    "hay of a turn": (HAY, 'mt.InOrder([mt.Unit("b", turns=("Hi",))])', ("unit 'b': turns holds a str",)),
-    "labels of hay": (HAY, 'mt.InOrder([mt.Unit("b", "b", label=4)])', ("unit 'b': label is an int",)),
-}
-
-
-@pytest.mark.parametrize("name", BUILT)
-def test_a_build_names_a_wrong_field(name: str, tmp_path: Path) -> None:
-    old, new, facts = BUILT[name]
-    assert old in TASK
-    manifest = written(tmp_path, TASK.replace(old, new), "1K")
-    ran = command("build", str(manifest), "--out", str(tmp_path / "release"), "--limit", "2")
-    assert (ran.code, [fact for fact in ("draft(), row '", *facts) if fact not in ran.err]) == (2, []), ran.err
+def test_an_export_scores_the_examples_of_a_task_file(tmp_path: Path) -> None:
+    release, files = built(tmp_path, TASK)
+    out = tmp_path / "exported"
+    ran = command("export", str(release), "--to", "lmms-eval", "--task", str(tmp_path / "notes.py"), "--out", str(out))
+    assert ran.code == 0, ran.err
+    (written,) = out.glob("*/utils.py")
+    scorer = runpy.run_path(str(written))["scorer"]()
+    record = files["notes_K1_dep2.jsonl"][0]
+    key = {"file": "tasks/notes_K1_dep2.jsonl", "id": record["id"], "depth": record["depth"]}
+    assert scorer.score(key, record["answer"]).score == 1
+    assert scorer.score(key, "none of them").score == 0
