@@ -269,17 +269,20 @@ def unit_fault(unit: object) -> str:
 
 
 def _fault(value: Any, kind: type) -> str:  # noqa: ANN401  (of this kind)
-    for names, kinds, items, expected in _FIELDS[kind]:
-        for name in names:
-            found = getattr(value, name)
-            if not isinstance(found, kinds):
-                return f"{name} is {_a(found)}, expected {expected}"
-            is_sequence = items and isinstance(found, _TUPLE)
-            for each in found if is_sequence else (found,):
-                if is_sequence and not isinstance(each, items):
-                    return f"{name} holds {_a(each)}, expected {expected}"
-                if type(each) in _FIELDS and (fault := _fault(each, type(each))):
-                    return f"{f'unit {each.id!r}' if isinstance(each, Unit) else name}: {fault}"
+    for name, kinds, items, expected in _FIELDS[kind]:
+        found: Any = getattr(value, name)
+        found_kind = type(found)
+        if found_kind is kinds[0] and (found_kind is str or not found):  # most fields; every packed unit comes here
+            continue
+        is_right = isinstance(found, kinds)
+        if not is_right:
+            return f"{name} is {_a(found)}, expected {expected}"
+        is_sequence = items and isinstance(found, _TUPLE)
+        for each in found if is_sequence else (found,):
+            if is_sequence and not isinstance(each, items):
+                return f"{name} holds {_a(each)}, expected {expected}"
+            if type(each) in _FIELDS and (fault := _fault(each, type(each))):
+                return f"{f'unit {each.id!r}' if isinstance(each, Unit) else name}: {fault}"
     if kind is Turn and value.role not in ("user", "assistant"):
         return f"role is {value.role!r}, expected user or assistant"
     filled = value.question if kind is Draft else value.texts if kind is Wording else None
@@ -295,30 +298,34 @@ def _a(value: object) -> str:
 
 _TUPLE, _PART, _PARTS, _CALL = (tuple, list), (str, Image), "a tuple of texts and images", cast("type", Callable)
 _COMMA = ", such as (x,) with its comma"
-_FIELDS: dict[type, tuple[tuple[tuple[str, ...], tuple[type, ...], tuple[type, ...], str], ...]] = {
+_FIELDS: dict[type, tuple[tuple[str, tuple[type, ...], tuple[type, ...], str], ...]] = {
     Draft: (
-        (("required",), _TUPLE, (Unit,), f"a tuple of mt.Unit{_COMMA}"),
-        (("take_order",), (TakeOrder,), (), "a TakeOrder such as mt.InOrder(units)"),
-        (("question",), (str, *_TUPLE, Wording, NoneType), _PART, f"a text, {_PARTS}, or mt.Wording"),
-        (("fields",), (dict, Mapping), (), "a dict"),
-        (("one_of",), _TUPLE, (Unit,), "a tuple or list of mt.Unit"),
-        (("instruction",), _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
-        (("separator",), (str,), (), "a text"),
-        (("noted",), _TUPLE, (str,), f"a tuple of texts{_COMMA}"),
-        (("questions",), _TUPLE, (Question,), f"a tuple of mt.advanced.Question{_COMMA}"),
+        ("required", _TUPLE, (Unit,), f"a tuple of mt.Unit{_COMMA}"),
+        ("take_order", (TakeOrder,), (), "a TakeOrder such as mt.InOrder(units)"),
+        ("question", (str, *_TUPLE, Wording, NoneType), _PART, f"a text, {_PARTS}, or mt.Wording"),
+        ("fields", (dict, Mapping), (), "a dict"),
+        ("one_of", _TUPLE, (Unit,), "a tuple or list of mt.Unit"),
+        ("instruction", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
+        ("separator", (str,), (), "a text"),
+        ("noted", _TUPLE, (str,), f"a tuple of texts{_COMMA}"),
+        ("questions", _TUPLE, (Question,), f"a tuple of mt.advanced.Question{_COMMA}"),
     ),
-    Question: ((("parts",), _TUPLE, _PART, _PARTS), (("wording",), (Wording, NoneType), (), "mt.Wording")),
-    Wording: ((("texts",), (tuple,), (str,), "a tuple of texts"), (("choose", "parts"), (_CALL,), (), "a function")),
-    InOrder: ((("order",), (Collection,), (), "a tuple or list of mt.Unit"),),
-    Chain: ((("parts",), _TUPLE, (InOrder, _CALL), f"a tuple of mt.InOrder and functions{_COMMA}"),),
+    Question: (("parts", _TUPLE, _PART, _PARTS), ("wording", (Wording, NoneType), (), "mt.Wording")),
+    Wording: (
+        ("texts", (tuple,), (str,), "a tuple of texts"),
+        ("choose", (_CALL,), (), "a function"),
+        ("parts", (_CALL,), (), "a function"),
+    ),
+    InOrder: (("order", (Collection,), (), "a tuple or list of mt.Unit"),),
+    Chain: (("parts", _TUPLE, (InOrder, _CALL), f"a tuple of mt.InOrder and functions{_COMMA}"),),
     Unit: (
-        (("id", "role", "head", "tail", "label"), (str,), (), "a text"),
-        (("body",), _PART, (), "a text or mt.Image"),
-        (("place",), (tuple, NoneType), (int, Integral), "a tuple such as (3,)"),
-        (("further",), _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
-        (("turns",), _TUPLE, (Turn,), f"a tuple of mt.Turn{_COMMA}"),
+        *((name, (str,), (), "a text") for name in ("id", "role", "head", "tail", "label")),
+        ("body", _PART, (), "a text or mt.Image"),
+        ("place", (tuple, NoneType), (int, Integral), "a tuple such as (3,)"),
+        ("further", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
+        ("turns", _TUPLE, (Turn,), f"a tuple of mt.Turn{_COMMA}"),
     ),
-    Turn: ((("parts",), _TUPLE, _PART, f"{_PARTS}{_COMMA}"),),
+    Turn: (("parts", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),),
 }
 """The fields that authors give: their types, those of the items of a sequence, and what is expected in words."""
 
