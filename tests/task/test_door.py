@@ -169,6 +169,23 @@ def test_a_build_names_a_wrong_field(name: str, tmp_path: Path) -> None:
     assert (ran.code, [fact for fact in ("draft(), row '", *facts) if fact not in ran.err]) == (2, []), ran.err
 
 
+def test_check_lets_pass_answers_from_needles_and_fields_that_are_no_depths(tmp_path: Path) -> None:
+    answer = """
+    def answer(self, example):
+        return example.needles[0].unit.text.split("painted ")[1].split(".")[0]
+
+
+def note(row"""
+    task = TASK.replace("\n\ndef note(row", answer).replace(
+        "    answer: str\n", "    answer: str\n    position: float = 0.3\n"
+    )
+    task = task.replace('"asked"),), hay)', '"asked"),), hay, fields={"depth_metres": 26.5})')
+    ran = command("check", str(written(tmp_path, task, "1K")))
+    assert "answer()" not in ran.out
+    assert "two placements" not in ran.out
+    assert ran.code == 0, ran.out
+
+
 def test_a_question_without_an_answer_at_a_length_is_rejected_there(tmp_path: Path) -> None:
     release, files = built(tmp_path, counting(everywhere=False), limit=8)
     short, long = (files[f"notes_K{length}_dep2.jsonl"] for length in (1, 2))
