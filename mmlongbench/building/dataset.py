@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.example_checks import ExampleChecks
+from mmlongbench.building.example_checks import ExampleChecks, draft_fault
 from mmlongbench.building.shard_results import (
     DOCUMENTS,
     NEGATIVES,
@@ -50,6 +50,7 @@ from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
 from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Images, Page, Sources, WebPages
+from mmlongbench.task.task import Task
 
 
 def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
@@ -197,7 +198,11 @@ class Dataset:
     def draft(self, row: Row) -> Draft:
         """Return the draft that the builder makes of a row, with what its task says once for all rows."""
         draft = self.builder.draft(row, self.sources, self.draws(row.id))
-        return self.builder.completed(draft, row) if isinstance(draft, Draft) else draft
+        if isinstance(self.builder, Task) and isinstance(draft, Draft) and draft.question is None:
+            draft = replace(draft, question=self.builder.question(row)) if not draft.questions else draft
+        if fault := draft_fault(draft):
+            raise DraftError(fault)
+        return self.builder.completed(draft, row)
 
     def budget(self, length: int) -> TokenBudget:
         """Return the budget at a length."""

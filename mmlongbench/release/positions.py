@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import unquote
 
+from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.prompt import Image, Needle, Part, Prompt, needle_parts, runs_of
@@ -21,8 +22,6 @@ from mmlongbench.release.example_cost import ExampleCost
 from mmlongbench.release.items import Item
 from tokenization import CrossModalCounter
 
-NEEDLES = ("gold", "needle")
-"""The roles of units that are put at a depth, in tasks with placements."""
 JOINT = 2
 """The tokens by which the cost of a sentence between others may differ from the cost of the sentence alone."""
 _MAX_DRIFT = 4

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Literal, TypeAlias
 
+from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import TEMPLATE, Image, Needle, Outline, Part, Prompt, Shown, Speaker, shows, turns_of
 from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.positions import NEEDLES, is_number
+from mmlongbench.release.positions import is_number
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record

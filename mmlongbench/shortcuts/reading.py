@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
+from mmlongbench.draft import NEEDLES
 from mmlongbench.draws import Draws
 from mmlongbench.likeness import is_long
 from mmlongbench.manifest.binding import calling
@@ -16,7 +17,6 @@ from mmlongbench.prompt import Image, Needle, Part, shows
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import as_utf8
-from mmlongbench.release.positions import NEEDLES
 from mmlongbench.release.release import Example, Release
 from mmlongbench.shortcuts.tenths import right_tenths
 from mmlongbench.task.builder import Builder, Choices

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
-from mmlongbench.draft import SEPARATOR, Draft, Question, Unit, Wording
+from mmlongbench.draft import NEEDLES, SEPARATOR, Draft, Question, Unit, Wording
 from mmlongbench.errors import DraftError, Fault, SourceError
 from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
@@ -225,7 +225,7 @@ class Task(Builder[RowT]):
             return None
         alone: list[Needle] = []
         for unit in record["units"]:
-            if unit["role"] in ("gold", "needle"):
+            if unit["role"] in NEEDLES:
                 parts = _read(part for turn in unit.get("turns", [unit]) for part in turn["shown"])
                 texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
                 alone.append(max(texts, key=len) if texts else tuple(parts) if len(parts) > 1 else parts[0])

@@ -139,6 +139,54 @@ def test_a_score_outside_0_to_1_is_refused(tmp_path: Path, value: str) -> None:
     assert "notes.py:exactly" in ran.err
 
 
+HAY = "mt.InOrder([note(other) for other in others])"
+BUILT = {
+    "a draft that is a list": ("return mt.Draft(", "return list, (", ("returned a tuple, expected a Draft",)),
+    "a question of the method": ('return f"Which', 'return 3 or f"Which', ("question is an int, expected a text",)),
+    "a required unit with a place": (
+        '(note(row, "asked"),)',
+        '(mt.Unit("x", "text", (0,)),)',
+        ("unit 'x' is required and has a place; in a task with placements", "give it the role own, or no place"),
+    ),
+    "rows as hay": (HAY, "mt.InOrder(others)", ("take_order holds a NoteRow, expected mt.Unit",)),
+    "old hay": (HAY, 'mt.InOrder([mt.Unit("b", "padding", "b")])', ("unit 'b': place is a str", "such as (3,)")),
+    "hay of another place": (
+        HAY,
+        'mt.InOrder([note(others[0]), mt.Unit("b", "b", 3)])',
+        ("unit 'b': place is an int, expected a tuple such as (3,)",),
+    ),
+    "hay without a body": (HAY, 'mt.InOrder([mt.Unit("b", None)])', ("unit 'b': body is a NoneType",)),
+    "hay of a turn": (HAY, 'mt.InOrder([mt.Unit("b", turns=("Hi",))])', ("unit 'b': turns holds a str",)),
+    "labels of hay": (HAY, 'mt.InOrder([mt.Unit("b", "b", label=4)])', ("unit 'b': label is an int",)),
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_build_names_a_wrong_field(name: str, tmp_path: Path) -> None:
+    old, new, facts = BUILT[name]
+    assert old in TASK
+    manifest = written(tmp_path, TASK.replace(old, new), "1K")
+    ran = command("build", str(manifest), "--out", str(tmp_path / "release"), "--limit", "2")
+    assert (ran.code, [fact for fact in ("draft(), row '", *facts) if fact not in ran.err]) == (2, []), ran.err
+
+
+def test_check_lets_pass_answers_from_needles_and_fields_that_are_no_depths(tmp_path: Path) -> None:
+    answer = """
+    def answer(self, example):
+        return example.needles[0].unit.text.split("painted ")[1].split(".")[0]
+
+
+def note(row"""
+    task = TASK.replace("\n\ndef note(row", answer).replace(
+        "    answer: str\n", "    answer: str\n    position: float = 0.3\n"
+    )
+    task = task.replace('"asked"),), hay)', '"asked"),), hay, fields={"depth_metres": 26.5})')
+    ran = command("check", str(written(tmp_path, task, "1K")))
+    assert "answer()" not in ran.out
+    assert "two placements" not in ran.out
+    assert ran.code == 0, ran.out
+
+
 def test_a_question_without_an_answer_at_a_length_is_rejected_there(tmp_path: Path) -> None:
     release, files = built(tmp_path, counting(everywhere=False), limit=8)
     short, long = (files[f"notes_K{length}_dep2.jsonl"] for length in (1, 2))

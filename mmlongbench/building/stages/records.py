@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TypeAlias
 from urllib.parse import quote
 
 from mmlongbench.building.build_dir import Shard, places_in
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.example_checks import FirstPlacements, draft_fault
+from mmlongbench.building.example_checks import FirstPlacements, draft_fault, unit_fault
 from mmlongbench.building.session import TOGETHER, Session
 from mmlongbench.building.shard_results import (
     BundledRecord,
@@ -199,8 +199,8 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[Draft]:
     with calling("builder", dataset.spec.builder, "contexts()"):
         contexts: list[Draft] = list(builder.contexts(rows, dataset.sources))
         fault = next(filter(None, map(draft_fault, contexts)), "")
-        asked = {question.id for context in contexts for question in context.questions}
-    if not fault and (unknown := sorted(asked - {row.id for row in rows})):
+    asked = (question.id for context in ([] if fault else contexts) for question in context.questions)
+    if unknown := sorted({*asked} - {row.id for row in rows}):
         fault = f"the question {unknown[0]!r} belongs to no row"
     if fault:
         raise broken("builder", dataset.spec.builder, "contexts()", fault)
@@ -257,7 +257,13 @@ def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list
     asked = {part.path for question in draft.questions for part in question.parts if isinstance(part, Image)}
     while True:
         whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
-        packed = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+        try:
+            packed = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+        except (AttributeError, TypeError, ValueError) as error:
+            units = islice(draft.take_order.units(length), 10_000)
+            if fault := next(filter(None, map(unit_fault, units)), ""):
+                raise DraftError(fault) from error
+            raise
         if not dataset.sources.has_images:
             return packed
         parts = (part for example in packed for part in example.question.parts)
