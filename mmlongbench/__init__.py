@@ -219,7 +219,7 @@ def check(
     """Hold the tasks of a manifest to the rules that every task keeps, such as that a draft is the same each time it
     is made, and that prompts come back from records.
 
-    Every row is drafted, and some are packed at every length. A small release of each dataset, at the two shortest
+    Every row is drafted, and some are packed at every length. A small release of each dataset, at the three shortest
     lengths, is built in a temporary folder; then another process audits it and builds it again.
 
     Args:
@@ -843,8 +843,9 @@ if not TYPE_CHECKING:  # otherwise a type checker would accept every name
             kind = globals()[name] = with_field_texts(getattr(import_module(_modules()[name]), name))
             return kind
         is_public = name.isidentifier() and not name.startswith("_")
-        if is_public and find_spec(f"{__name__}.{name}") is None and name in import_module("mmlongbench.task").__all__:
-            raise ImportError(
-                f"mmlongbench.{name} is for task authors: it is mmlongbench.task.{name} (import mmlongbench.task as mt)"
-            )
+        if is_public and find_spec(f"{__name__}.{name}") is None:
+            for door in ("task", "task.readers", "task.metrics", "task.advanced"):
+                if name in import_module(f"mmlongbench.{door}").__all__:
+                    said = f"it is mmlongbench.{door}.{name} (import mmlongbench.task as mt)"
+                    raise ImportError(f"mmlongbench.{name} is for task authors: {said}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

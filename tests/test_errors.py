@@ -38,7 +38,7 @@ def test_what_is_noted_of_a_refusal_becomes_texts() -> None:
     assert Rejected(Fault("a", "b", "c"), (5, None)).noted == ("5", "None")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", [("a text",), (Fault("a", "b", "c"), 5), (Fault("a", "b", "c"), None)])
+@pytest.mark.parametrize("given", [(5,), (Fault("a", "b", "c"), 5), (Fault("a", "b", "c"), None)])
 def test_a_refusal_of_something_else_is_a_mistake_of_its_plug_in(given: tuple[object, ...]) -> None:
     with pytest.raises(TypeError):
         Rejected(*given)  # type: ignore[arg-type]

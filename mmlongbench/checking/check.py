@@ -29,7 +29,7 @@ from mmlongbench.manifest.task_files import tasks_of
 from mmlongbench.release.rejects import Reject
 from tokenization import TokenizationError
 
-_BUILT = 2
+_BUILT = 3
 """At how many lengths a release is built, the shortest ones; at the others, examples are only packed."""
 ERRORS = (MMLongBenchError, TokenizationError, OSError)
 """The errors that a task can cause; those of its own code are `PluginCallError`s."""
@@ -86,7 +86,7 @@ def check(
     """Check every dataset of a manifest.
 
     Args:
-        manifest: examples are packed at all its lengths, and a release is built at the two shortest. Of each dataset,
+        manifest: examples are packed at all its lengths, and a release is built at the three shortest. Of each dataset,
             as many questions are packed as its sample has; all rows are drafted.
         progress: shows a bar.
         workers: the number of workers in the process that builds again.

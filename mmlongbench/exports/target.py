@@ -102,7 +102,11 @@ class Export:
         return json_line({"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body})
 
     def link_release(self) -> None:
-        """Make the link `release` in the folder of the export; it is relative."""
+        """Make the link `release` in the folder of the export; it is relative. The task files that a user gave with the
+        release are copied to `tasks`, since written code scores with them.
+        """
+        for path in self.release.tasks.paths:
+            write_whole(self.out / "tasks" / path.name, [path.read_bytes()])
         out = self.out.resolve()
         (out / "release").symlink_to(os.path.relpath(self.release.path.resolve(), out), target_is_directory=True)
 

@@ -34,6 +34,8 @@ class Placements:
             return "placements: in_order and apart are for mt.Permutation; at a depth, all needles stand together"
         if not isinstance(self.apart, int | float) or not 0 <= self.apart < 1:
             return f"placements: apart is {self.apart!r}, expected a share from 0 to below 1, such as 0.1"
+        if not isinstance(self.values, tuple | list):
+            return f"placements: values are {self.values!r:.40}, expected a tuple such as (0, 1, 2)"
         values = list(self.values)
         if not values or len({*values}) < len(values):
             return f"placements: values are {values!r}, expected at least one, and each once"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from mmlongbench.draft import TakeOrder, Unit
+from mmlongbench.errors import Fault, Rejected
 from mmlongbench.prompt import Image
 
 
@@ -84,7 +85,12 @@ def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, 
         units: the document's units in reading order, at least one.
         keep: indexes of the required units.
 
+    Raises:
+        Rejected: there is no unit with such an index.
+
     """
+    if wrong := [index for index in keep if not 0 <= index < len(units)]:
+        raise Rejected(Fault("unit-out-of-range", f"an index from 0 to {len(units) - 1}", f"{wrong[0]}"))
     kept = sorted(set(keep)) or [(len(units) - 1) // 2]
     dropped: list[int] = []
     low, high, from_right = 0, len(units) - 1, True

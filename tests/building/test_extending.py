@@ -34,10 +34,10 @@ class Filled(mt.Task[FilledRow]):
 
     def draft(self, row, sources, draws):
         """Take the texts of the row in order."""
-        texts = tuple(mt.Unit(f"f{n}", text, (n + 1,), "padding") for n, text in enumerate(row.fill))
+        texts = tuple(mt.Unit(f"f{n}", text, (n + 1,)) for n, text in enumerate(row.fill))
         asked = mt.advanced.Question(row.id, (row.question,), {"question": row.question, "answer": row.answer})
-        needle = mt.Unit("gold", f"It is {row.answer}.", (0,), "gold")
-        return mt.Draft((needle,), mt.InOrder(texts), instruction=("Read. ",), questions=(asked,))
+        needle = mt.Unit("gold", f"It is {row.answer}.", (0,))
+        return mt.Draft((needle,), mt.InOrder(texts), id=row.id, instruction=("Read. ",), questions=(asked,))
 
     def record(self, example):
         """Return the texts, the question and the answer."""
@@ -45,7 +45,7 @@ class Filled(mt.Task[FilledRow]):
 
     def prompt(self, record):
         """Put the question after the texts."""
-        units = [mt.Unit(f"{n}", text, (), "padding") for n, text in enumerate(record["texts"])]
+        units = [mt.Unit(f"{n}", text, ()) for n, text in enumerate(record["texts"])]
         return mt.advanced.assemble(("Read. ",), units, "\n\n", (record["question"],))
 '''
 """A task file whose examples depend on their own rows alone."""

@@ -284,7 +284,7 @@ def broken_text() -> Any:
 def test_a_table_with_text_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     fields = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
     pq.write_table(pa.table(dict.fromkeys(fields, broken_text())), tmp_path / "x.parquet")
-    with pytest.raises(SourceError, match=r"^x\.parquet: unreadable-source: .*'utf-8'"):
+    with pytest.raises(SourceError, match=r"^x\.parquet: broken-parquet: .*'utf-8'"):
         reasons("mmlongbench_doc", samples=tmp_path / "x.parquet", documents=tmp_path)
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), broken_text())
     pq.write_table(pa.table({"texts": lists, "images": lists}), tmp_path / "x.parquet")

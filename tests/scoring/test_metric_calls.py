@@ -204,7 +204,7 @@ def test_the_best_of_the_accepted_answers_counts_and_a_long_one_is_in_no_mean(
 
 def test_only_a_group_of_this_name_is_left_out() -> None:
     metric = DocumentAnswer(mt.metrics.Settings())
-    long: dict[str, Any] = {"gold": "one two three four five six", "prediction": "", "answer_format": "String"}
+    long: dict[str, Any] = {"answer": "one two three four five six", "prediction": "", "answer_format": "String"}
     for groups, why in ((None, ""), (["short"], ""), (["long"], WHY)):
         facets = {"answer length": groups} if groups else {}
         assert metric.out_of_scope(mt.metrics.ScoringInput(OWN, "d", "q", **long, facets=facets)) == why

@@ -1,6 +1,7 @@
 """What a task says once is all that its record, prompt and needles need; and what only some tasks say."""
 
 import json
+import runpy
 from collections import Counter
 from pathlib import Path
 
@@ -321,3 +322,16 @@ def test_at_least_one_of_some_units_must_be_shown(tmp_path: Path) -> None:
     assert rejects
     assert {(reject["reason"], reject["id"] < "d") for reject in rejects} == {("not-shown", True)}
     assert all(str(record["id"]) > "d" for record in files["notes_K1_dep2.jsonl"])
+
+
+def test_an_export_scores_the_examples_of_a_task_file(tmp_path: Path) -> None:
+    release, files = built(tmp_path, TASK)
+    out = tmp_path / "exported"
+    ran = command("export", str(release), "--to", "lmms-eval", "--task", str(tmp_path / "notes.py"), "--out", str(out))
+    assert ran.code == 0, ran.err
+    (written,) = out.glob("*/utils.py")
+    scorer = runpy.run_path(str(written))["scorer"]()
+    record = files["notes_K1_dep2.jsonl"][0]
+    key = {"file": "tasks/notes_K1_dep2.jsonl", "id": record["id"], "depth": record["depth"]}
+    assert scorer.score(key, record["answer"]).score == 1
+    assert scorer.score(key, "none of them").score == 0

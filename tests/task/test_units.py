@@ -231,3 +231,10 @@ def test_paired_datasets_have_the_same_contexts(steps: Path) -> None:
         differing = [(one, other) for one, other in zip(ours, theirs, strict=True) if one != other]
         assert len(differing) == 1
         assert "later" in differing[0][0][0]
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_a_page_that_is_not_there_rejects_its_row(index: int) -> None:
+    units = [mt.Unit(str(number), "page") for number in range(3)]
+    with pytest.raises(mt.Rejected, match=f"expected an index from 0 to 2, found {index}"):
+        mt.inside_out(units, [index])
