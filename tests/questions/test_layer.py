@@ -796,11 +796,16 @@ def test_what_ocr_read_is_kept_under_the_versions_of_all_programs(
     kept = list[Path]()
     monkeypatch.setattr(make, "pages_of", lambda *_: [])
 
-    def seen(found: Any) -> Any:
-        return lambda *given: (kept.append(given[-1]), found)[1]  # type: ignore[func-returns-value]
+    def other_texts(*given: Path) -> tuple[dict[str, str], set[str]]:
+        kept.append(given[-1])
+        return {}, set()
 
-    monkeypatch.setattr(make, "_other_texts", seen(({}, set())))
-    monkeypatch.setattr(make, "misread", seen({}))
+    def misread(*given: Path) -> dict[str, str]:
+        kept.append(given[-1])
+        return {}
+
+    monkeypatch.setattr(make, "_other_texts", other_texts)
+    monkeypatch.setattr(make, "misread", misread)
     for layer, ocr in (("1.26.4", "tesseract 5.3.0"), ("1.26.5", "tesseract 5.3.0"), ("1.26.4", "tesseract 5.3.1")):
         monkeypatch.setattr(make, "layer_version", lambda layer=layer: layer)
         monkeypatch.setattr(make, "ocr_name", lambda ocr=ocr: ocr)
