@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 from mmlongbench.prompt import Image, Part, Shown, Turn
 
 Role: TypeAlias = Literal["gold", "needle", "negative", "padding", "own", "exemplar"]
+NEEDLES: tuple[Role, ...] = ("gold", "needle")
+"""The roles of units that hold the answer; with placements, they are put at a depth."""
 Place: TypeAlias = tuple[int, ...]
 SEPARATOR = "\n\n"
 """The text between two units, if a task names no other."""

@@ -4,7 +4,7 @@ texts of pages, hard negatives and prices of texts stay on disk.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import NoneType
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.example_checks import ExampleChecks
+from mmlongbench.building.example_checks import ExampleChecks, draft_fault
 from mmlongbench.building.shard_results import (
     DOCUMENTS,
     NEGATIVES,
@@ -38,7 +38,7 @@ from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
-from mmlongbench.errors import BuildError, DraftError, SourceChangedError
+from mmlongbench.errors import BuildError, DraftError, Fault, SourceChangedError
 from mmlongbench.io.sqlite_rows import Store
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.binding import calling
@@ -50,6 +50,7 @@ from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
 from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Images, Page, Sources, WebPages
+from mmlongbench.task.task import Task
 
 
 def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
@@ -179,6 +180,8 @@ class Dataset:
     prices: KeptPrices | None
     canary: str = ""
     """The canary that each record has; empty if the manifest does not ask for one."""
+    left_out: dict[str, Fault | None] = field(default_factory=dict)
+    """Why a question is left out at all lengths, by its id; None if it is not. It has the questions that were tried."""
 
     @property
     def spec(self) -> DatasetSpec:
@@ -197,7 +200,11 @@ class Dataset:
     def draft(self, row: Row) -> Draft:
         """Return the draft that the builder makes of a row, with what its task says once for all rows."""
         draft = self.builder.draft(row, self.sources, self.draws(row.id))
-        return self.builder.completed(draft, row) if isinstance(draft, Draft) else draft
+        if isinstance(self.builder, Task) and isinstance(draft, Draft) and draft.question is None:
+            draft = replace(draft, question=self.builder.question(row)) if not draft.questions else draft
+        if fault := draft_fault(draft):
+            raise DraftError(fault)
+        return self.builder.completed(draft, row)
 
     def budget(self, length: int) -> TokenBudget:
         """Return the budget at a length."""

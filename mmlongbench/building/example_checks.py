@@ -4,28 +4,29 @@ rebuilt from the record.
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import blake2b
 from itertools import takewhile, zip_longest
+from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from types import NoneType
+from typing import Any, TypeAlias, cast, get_args
 
-from mmlongbench.draft import Draft, Question, Role, TakeOrder, Unit
+from mmlongbench.draft import NEEDLES, Draft, Question, Role, TakeOrder, Unit, Wording
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
 from mmlongbench.packing.pack import PackedExample
-from mmlongbench.prompt import Image, Part, Prompt, needle_parts, shows
+from mmlongbench.prompt import Image, Part, Prompt, Turn, needle_parts, shows
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.file_formats import FileFormat, to_json
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
+from mmlongbench.task.take_orders import Chain, InOrder
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
-NEEDLES = ("gold", "needle")
-"""The roles of units that are put at a depth, in tasks that have placements."""
 JUDGED = "judge-"
 """The prefix of the names of metrics that ask a model; answers are not checked with these metrics."""
 _PLAIN: frozenset[type] = frozenset((str, bool, type(None)))
@@ -51,11 +52,13 @@ class ExampleChecks:
         """A digest of the last answer of each question that the metric can score."""
 
     def check_draft(self, draft: Draft, row: Row) -> None:
-        """Refuse a draft unless its parts have the right types, and it has exactly one question, with the id of the
-        row.
+        """Refuse a draft unless it has exactly one question, with the id of the row, and no gold unit has a place if
+        there are placements.
         """
-        if fault := draft_fault(draft):
-            raise self._broken("draft()", fault, row)
+        placed = (unit.id for unit in draft.required if unit.role == "gold" and unit.place is not None)
+        if self._bound.placements != (None,) and (id := next(placed, None)) is not None:
+            said = f"unit {id!r} is required and has a place; in a task with placements, what is put at a depth has"
+            raise self._broken("draft()", f"{said} `place=None`; give it the role own, or no place", row)
         ids = [question.id for question in draft.questions]
         if ids != [row.id]:
             fault = f"expected one question with the id of the row, found {', '.join(map(repr, ids[:3])) or 'none'}"
@@ -70,9 +73,12 @@ class ExampleChecks:
         may_not_repeat = not self._bound.task.repeats_pictures
         needles = 0
         has_placements = example.placement is not None
+        is_first = example.placement in (None, self._bound.placements[0])  # its units are those of all placements
         fault = ""
         for unit in (item.unit for item in example.items):
-            if unit.role not in ROLES:
+            if is_first and (fault := unit_fault(unit)):
+                pass
+            elif unit.role not in ROLES:
                 fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
             elif may_not_repeat and (twice := next((path for path in unit.images if path in shown), None)):
                 said = f"the units {shown[twice]!r} and {unit.id!r} show the same picture, {twice}"
@@ -176,8 +182,9 @@ class ExampleChecks:
         if self._bound.task.metric.startswith(JUDGED):
             return None
         try:
-            return self._bound.metric(Settings())
-        except Exception:  # noqa: BLE001  (it may need a judge, documents or a key, which only scoring has)
+            with calling("metric", self._bound.task.metric, "__init__()"):
+                return self._bound.metric(Settings())
+        except ScoringError:  # it may need a judge, documents or a key, which only scoring has
             return None
 
     def check_file(self, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:
@@ -251,21 +258,77 @@ class ExampleChecks:
 
 
 def draft_fault(draft: object) -> str:
-    """Return which part of a draft has a wrong type; empty if none has."""
-    if not isinstance(draft, Draft):
-        return f"returned a {type(draft).__name__}, expected a Draft"
-    if not isinstance(draft.take_order, TakeOrder):
-        return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mt.InOrder(units)"
-    parts: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
-        ("instruction", draft.instruction, (str, Image), "texts and images"),
-        ("questions", draft.questions, (Question,), "mt.advanced.Question"),
-        ("required", draft.required, (Unit,), "mt.Unit"),
-    )
-    for name, found, kinds, expected in parts:
-        if not isinstance(found, tuple | list) or not all(isinstance(each, kinds) for each in found):
-            said = f"a tuple of {expected}, such as (x,) with its comma"
-            return f"{name} is a {type(found).__name__}, expected {said}"
+    """Return which field of a draft has a wrong type, of a required unit, or of a question; empty if none has."""
+    return _fault(draft, Draft) if isinstance(draft, Draft) else f"returned {_a(draft)}, expected a Draft"
+
+
+def unit_fault(unit: object) -> str:
+    """Return which field of a unit has a wrong type; empty if none has."""
+    if not isinstance(unit, Unit):
+        return f"take_order holds {_a(unit)}, expected mt.Unit"
+    return f"unit {unit.id!r}: {fault}" if (fault := _fault(unit, Unit)) else ""
+
+
+def _fault(value: Any, kind: type) -> str:  # noqa: ANN401  (of this kind)
+    for name, kinds, items, expected in _FIELDS[kind]:
+        found: Any = getattr(value, name)
+        found_kind = type(found)
+        if found_kind is kinds[0] and (found_kind is str or not found):  # most fields; every packed unit comes here
+            continue
+        is_right = isinstance(found, kinds)
+        if not is_right:
+            return f"{name} is {_a(found)}, expected {expected}"
+        is_sequence = items and isinstance(found, _TUPLE)
+        for each in found if is_sequence else (found,):
+            if is_sequence and not isinstance(each, items):
+                return f"{name} holds {_a(each)}, expected {expected}"
+            if type(each) in _FIELDS and (fault := _fault(each, type(each))):
+                return f"{f'unit {each.id!r}' if isinstance(each, Unit) else name}: {fault}"
+    if kind is Turn and value.role not in ("user", "assistant"):
+        return f"role is {value.role!r}, expected user or assistant"
+    filled = value.question if kind is Draft else value.texts if kind is Wording else None
+    if filled is not None and not (filled.strip() if isinstance(filled, str) else filled):
+        return "question is empty" if kind is Draft else "texts is empty"
     return ""
+
+
+def _a(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+_TUPLE, _PART, _PARTS, _CALL = (tuple, list), (str, Image), "a tuple of texts and images", cast("type", Callable)
+_COMMA = ", such as (x,) with its comma"
+_FIELDS: dict[type, tuple[tuple[str, tuple[type, ...], tuple[type, ...], str], ...]] = {
+    Draft: (
+        ("required", _TUPLE, (Unit,), f"a tuple of mt.Unit{_COMMA}"),
+        ("take_order", (TakeOrder,), (), "a TakeOrder such as mt.InOrder(units)"),
+        ("question", (str, *_TUPLE, Wording, NoneType), _PART, f"a text, {_PARTS}, or mt.Wording"),
+        ("fields", (dict, Mapping), (), "a dict"),
+        ("one_of", _TUPLE, (Unit,), "a tuple or list of mt.Unit"),
+        ("instruction", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
+        ("separator", (str,), (), "a text"),
+        ("noted", _TUPLE, (str,), f"a tuple of texts{_COMMA}"),
+        ("questions", _TUPLE, (Question,), f"a tuple of mt.advanced.Question{_COMMA}"),
+    ),
+    Question: (("parts", _TUPLE, _PART, _PARTS), ("wording", (Wording, NoneType), (), "mt.Wording")),
+    Wording: (
+        ("texts", (tuple,), (str,), "a tuple of texts"),
+        ("choose", (_CALL,), (), "a function"),
+        ("parts", (_CALL,), (), "a function"),
+    ),
+    InOrder: (("order", (Collection,), (), "a tuple or list of mt.Unit"),),
+    Chain: (("parts", _TUPLE, (InOrder, _CALL), f"a tuple of mt.InOrder and functions{_COMMA}"),),
+    Unit: (
+        *((name, (str,), (), "a text") for name in ("id", "role", "head", "tail", "label")),
+        ("body", _PART, (), "a text or mt.Image"),
+        ("place", (tuple, NoneType), (int, Integral), "a tuple such as (3,)"),
+        ("further", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
+        ("turns", _TUPLE, (Turn,), f"a tuple of mt.Turn{_COMMA}"),
+    ),
+    Turn: (("parts", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),),
+}
+"""The fields that authors give: their types, those of the items of a sequence, and what is expected in words."""
 
 
 def _is_empty(gold: object) -> bool:

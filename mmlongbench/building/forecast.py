@@ -26,6 +26,7 @@ from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
 from mmlongbench.building.stages.table import PREPARED
+from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.model import Manifest
@@ -214,7 +215,7 @@ def _cell(
     scale = examples / len(packed) if packed else 0.0
     dry = [example for example in packed if example.ran_dry]
     # what runs out is the most frequent role beside gold and needles
-    roles = Counter(unit.role for example in dry for unit in example.units if unit.role not in ("gold", "needle"))
+    roles = Counter(unit.role for example in dry for unit in example.units if unit.role not in NEEDLES)
     tokens = sum(example.count.total + example.reserve for example in packed)
     return CellForecast(
         length,

@@ -9,7 +9,8 @@ from mmlongbench.building.example_checks import JUDGED
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
 from mmlongbench.checking.world import World
 from mmlongbench.corpus.retrieval.text import contains
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.draft import NEEDLES
+from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
@@ -79,7 +80,7 @@ def _padding(example: PackedExample) -> str:
 
 def _heads(example: PackedExample) -> str:
     """Return the heads of gold units, if no other unit has one."""
-    golds = [unit.role in ("gold", "needle") for unit in example.units]
+    golds = [unit.role in NEEDLES for unit in example.units]
     is_alone = not any(unit.head.strip() for unit, gold in zip(example.units, golds, strict=True) if not gold)
     return "\n".join(unit.head for unit, gold in zip(example.units, golds, strict=True) if gold and is_alone)
 
@@ -148,7 +149,7 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         if evidence is not None and (said := _unshown(evidence, example)):
             yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
         given = " ".join(needle for needle in needles or () if isinstance(needle, str))
-        text = " ".join(unit.text for unit in gold if unit.role in ("gold", "needle"))
+        text = " ".join(unit.text for unit in gold if unit.role in NEEDLES)
         for answer in each.answers if given else ():
             if contains(text, answer) and not contains(given, answer):
                 said = f"the answer {answer[:60]!r} stands in a needle, and not in what it returns; return whole texts"
@@ -171,9 +172,10 @@ def _metrics(world: World) -> tuple[Metric, Metric] | Skipped:
     if name.startswith(JUDGED):
         return Skipped(f"metric {name!r} asks a judge")
     try:
-        metric = bound.metric(Settings())
-        return metric, bound.metric(Settings(profile="ours")) if "ours" in metric.offered() else metric
-    except MMLongBenchError as error:  # it needs a judge, or documents
+        with calling("metric", name, "__init__()"):
+            metric = bound.metric(Settings())
+            return metric, bound.metric(Settings(profile="ours")) if "ours" in metric.offered() else metric
+    except ScoringError as error:  # it needs a judge, or documents
         return Skipped(str(error))
 
 

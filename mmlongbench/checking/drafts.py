@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from mmlongbench.building.example_checks import unit_fault
 from mmlongbench.building.stages.records import pack_row
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped, failure_of
 from mmlongbench.checking.world import MOST_UNITS, World
-from mmlongbench.draft import Draft, Unit
+from mmlongbench.draft import NEEDLES, Draft, Unit
 from mmlongbench.errors import MMLongBenchError, Rejected
 from mmlongbench.lengths import format_length
 from mmlongbench.likeness import is_long, words
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.plugins import ENGINE, plugin_code
-from mmlongbench.packing.pack import DoesNotFitError, PackedExample
+from mmlongbench.packing.pack import DoesNotFitError, PackedExample, assemble
 from mmlongbench.task.rows import Row
 from mmlongbench.task.task import Task
 
@@ -25,7 +26,6 @@ SECONDS = 120.0
 """How long the rows of a dataset are drafted. Where each row shows all others, the time grows with their square."""
 FULL = 0.9
 """A context that is filled less than this, because its units run out, is not of its length."""
-GOLD = ("gold", "needle")
 _TWINS = 3
 """How many pairs of equal rows are packed to compare their questions."""
 _CONTEXTS = 3
@@ -84,12 +84,14 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
 
 def _fault(draft: Draft, units: Sequence[Unit], most: int) -> str:
     """Return what is wrong with the units of a draft; in its take order, only those that a context may show count."""
+    if wrong := next(filter(None, map(unit_fault, units)), ""):
+        return wrong
     enough = {unit.id for unit in draft.one_of}
     ids = Counter(unit.id for unit in (*draft.required, *units[:most]))
     if twice := next((id for id, count in ids.items() if count > 1), ""):
         return f"two units have the id {twice!r}; give each an id of its own, or leave one out"
     for unit in units:
-        if unit.role in GOLD and not unit.excluded and unit.id not in enough:
+        if unit.role in NEEDLES and not unit.excluded and unit.id not in enough:
             said = f"the {unit.role} unit {unit.id!r} is in the take order, so a short context does not show it"
             return f"{said}; require it, or name it in Draft.one_of if one of several is enough"
     for unit in (*draft.required, *units[:most]):
@@ -171,8 +173,8 @@ def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
     asked, seen = set[str](), set[str]()
     for _, examples in world.packed(world.longest):
         for example in examples if world.is_shared else examples[:1]:
-            own = [unit for unit in example.units if unit.role in GOLD]
-            rest = [unit for unit in example.units if unit.role not in GOLD]
+            own = [unit for unit in example.units if unit.role in NEEDLES]
+            rest = [unit for unit in example.units if unit.role not in NEEDLES]
             rest = [unit for unit in rest if own and bool(unit.images) == bool(own[0].images)]
             if own and rest:
                 seen.update(unit.id for unit in own)
@@ -201,7 +203,7 @@ def padding_is_of_other_things(world: World) -> Iterator[Outcome]:
     held = dict[str, tuple[str, str]]()  # by the folder: the row, and the unit of padding
     folders = set[str]()
     for _, examples in world.packed(world.longest):
-        own = [unit for unit in examples[0].units if unit.role in GOLD]
+        own = [unit for unit in examples[0].units if unit.role in NEEDLES]
         things = {_thing(world, unit) for unit in own}
         if len(own) < 2 or len(things) != 1:
             continue
@@ -243,9 +245,13 @@ def what_is_said_follows_the_context(world: World) -> Iterator[Outcome]:
         if one.id != other.id or depths == moved:
             continue
         record, again = world.record(one), world.record(other)
-        for key in (key for key in record if _WHERE.search(key) and key not in _ENGINE_FIELDS):
-            if isinstance(record[key], float) and again.get(key) == record[key]:
-                said = f"{key!r} is {record[key]!r} at two placements, and the needles move; leave it out"
+        known = {*_ENGINE_FIELDS, *type(world.row(one)).model_fields}
+        stayed = {round(at, 2) for at in depths} & {round(at, 2) for at in moved}  # records may round them
+        for key in (key for key in record if _WHERE.search(key) and key not in known):
+            value = record[key]
+            is_depth = isinstance(value, float) and 0 <= value <= 1 and round(value, 2) not in stayed
+            if is_depth and again.get(key) == value:
+                said = f"{key!r} is {value!r} at two placements, and the needles move; leave it out"
                 yield Failure(f"{said}: the engine adds depth_achieved", "record()", one.id, length)
                 return
 
@@ -255,10 +261,18 @@ def _constant_answers(world: World, examples: Sequence[PackedExample]) -> Iterat
     task = world.dataset.builder
     if not isinstance(task, Task) or type(task).answer is Task.answer or len(examples) < _CONTEXTS:
         return
+    known: dict[str, object] = {}
     for example in examples:
         for shown in (len(example.items) // 2, 1, 0):
+            items = example.items[:shown]
+            units = [item.unit for item in items]
+            ids = {unit.id for host in units for unit in (host, *host.needles)}
+            needles = tuple(needle for needle in example.needles if needle.unit.id in ids)
+            prompt = assemble((task.instruction,), units, task.separator, example.question.parts)
             try:
-                if task.answer(replace(example, items=example.items[:shown])) != task.answer(example):
+                answer = task.answer(example)
+                part = replace(example, items=items, needles=needles, prompt=prompt)
+                if known.setdefault(example.id, answer) != answer or task.answer(part) != answer:
                     return
             except Exception:  # noqa: BLE001  (a part of a context may have no answer)
                 return

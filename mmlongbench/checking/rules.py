@@ -32,6 +32,7 @@ from mmlongbench.checking.repeatable import drafts_are_pure, prompts_come_back
 from mmlongbench.checking.second_process import rows_digest
 from mmlongbench.checking.world import World
 from mmlongbench.documents.limits import Limits
+from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
@@ -93,7 +94,7 @@ def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failu
         yield Failure(f"expected the required unit {id!r} once, found it nowhere", "draft()", example.id)
     for id in (id for id, count in times.items() if count > 1):
         yield Failure(f"expected unit {id!r} once, found it {times[id]} times", "draft()", example.id)
-    golds = [unit.body for unit in units if unit.role in ("gold", "needle") and isinstance(unit.body, str)]
+    golds = [unit.body for unit in units if unit.role in NEEDLES and isinstance(unit.body, str)]
     for body, declared in Counter(golds).items():
         shown = example.prompt.text.count(body) if len(body.split()) >= _SENTENCE else declared
         if shown != declared:
