@@ -37,7 +37,7 @@ class Filled(mt.Task[FilledRow]):
         texts = tuple(mt.Unit(f"f{n}", text, (n + 1,)) for n, text in enumerate(row.fill))
         asked = mt.advanced.Question(row.id, (row.question,), {"question": row.question, "answer": row.answer})
         needle = mt.Unit("gold", f"It is {row.answer}.", (0,))
-        return mt.Draft((needle,), mt.InOrder(texts), id=row.id, instruction=("Read. ",), questions=(asked,))
+        return mt.Draft((needle,), mt.InOrder(texts), id=row.id, instruction=("Read.\n\n",), questions=(asked,))
 
     def record(self, example):
         """Return the texts, the question and the answer."""
@@ -46,7 +46,7 @@ class Filled(mt.Task[FilledRow]):
     def prompt(self, record):
         """Put the question after the texts."""
         units = [mt.Unit(f"{n}", text, ()) for n, text in enumerate(record["texts"])]
-        return mt.advanced.assemble(("Read. ",), units, "\n\n", (record["question"],))
+        return mt.advanced.assemble(("Read.\n\n",), units, "\n\n", (record["question"],))
 '''
 """A task file whose examples depend on their own rows alone."""
 MORE = row("ash.pdf", "How old is it?", "80", "[2]", answer_format="Int")
