@@ -54,7 +54,7 @@ MISTAKES = [
     ('"sub_em"', '"sub_emm"', "no metric 'sub_emm' is installed"),
     ('"sub_em"', '"doc_qa"', "metric 'doc_qa' cannot score the answer"),
     ("mt.InOrder([other.unit() for other in others])", "others", "expected a TakeOrder such as mt.InOrder(units)"),
-    ("mt.InOrder([other.unit() for other in others])", "mt.InOrder(others)", "take_order holds a Fable, expected mt.Unit"),
+    ("mt.InOrder([other.unit() for other in others])", "mt.InOrder(others)", "take_order holds a Fable, expected mt."),
     ("self.others(row, sources)", "self.rows(sources)", "two units of the id"),
     ("self.text,", "self.txt,", "AttributeError: 'Fable' object has no attribute 'txt' (fables.py, line"),
     ("    moral: str\n", "    moral: str\n    author: str\n", "no question was kept"),
