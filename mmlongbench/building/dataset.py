@@ -4,7 +4,7 @@ texts of pages, hard negatives and prices of texts stay on disk.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import NoneType
@@ -38,7 +38,7 @@ from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
-from mmlongbench.errors import BuildError, DraftError, SourceChangedError
+from mmlongbench.errors import BuildError, DraftError, Fault, SourceChangedError
 from mmlongbench.io.sqlite_rows import Store
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.binding import calling
@@ -180,6 +180,8 @@ class Dataset:
     prices: KeptPrices | None
     canary: str = ""
     """The canary that each record has; empty if the manifest does not ask for one."""
+    left_out: dict[str, Fault | None] = field(default_factory=dict)
+    """Why a question is left out at all lengths, by its id; None if it is not. It has the questions that were tried."""
 
     @property
     def spec(self) -> DatasetSpec:

@@ -182,8 +182,9 @@ class ExampleChecks:
         if self._bound.task.metric.startswith(JUDGED):
             return None
         try:
-            return self._bound.metric(Settings())
-        except Exception:  # noqa: BLE001  (it may need a judge, documents or a key, which only scoring has)
+            with calling("metric", self._bound.task.metric, "__init__()"):
+                return self._bound.metric(Settings())
+        except ScoringError:  # it may need a judge, documents or a key, which only scoring has
             return None
 
     def check_file(self, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:

@@ -31,6 +31,7 @@ from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, is_release_path, leads_out, read_lock, versions
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record
@@ -228,7 +229,11 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
             for before, now in zip_longest(cell.examples(), packed):
                 example = before or now
                 if example and not (before and now and in_one_form(*before) == in_one_form(*now)):
-                    said = f"question {str(example[0].get('id'))!r} changed"
+                    id = str(example[0].get("id"))
+                    rejects = (line for shard in shards for line in session.build_dir.read(shard, RECORDS))
+                    if lost := next((line for line in rejects if isinstance(line, Reject) and line.id == id), None):
+                        raise _refused(session, plan, f"question {id!r} would be left out ({lost.fault.found})")
+                    said = f"question {id!r} changed"
                     if session.released and (source := _changes(plan, session.released)):
                         said += f" ({source})"
                     more = "; most readers number rows without an id: put new ones at the end"

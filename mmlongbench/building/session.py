@@ -157,10 +157,13 @@ class Session(AbstractContextManager["Session"]):
     def takes_whole(self, name: str, length: int) -> bool:
         """Return whether the build copies the files of a dataset at a length from the release that it extends. It does
         so if the release has the length and the same questions. The questions are the same if their sources and their
-        number are the same.
+        number are the same, and if the task cannot leave them out because of a length that is added.
         """
         released = self.released
         if released is None or self.taken(name, length) is None:
+            return False
+        bound = self.plans[name].bound
+        if bound.builder.may_reject_everywhere and not all(self.taken(name, each) for each in bound.spec.lengths):
             return False
         is_same_source = released.source_hashes(name) == self.plans[name].source_hashes
         return is_same_source and released.kept(name) == len(self.questions(name))

@@ -10,7 +10,7 @@ from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
 from mmlongbench.checking.world import World
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.draft import NEEDLES
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
@@ -172,9 +172,10 @@ def _metrics(world: World) -> tuple[Metric, Metric] | Skipped:
     if name.startswith(JUDGED):
         return Skipped(f"metric {name!r} asks a judge")
     try:
-        metric = bound.metric(Settings())
-        return metric, bound.metric(Settings(profile="ours")) if "ours" in metric.offered() else metric
-    except MMLongBenchError as error:  # it needs a judge, or documents
+        with calling("metric", name, "__init__()"):
+            metric = bound.metric(Settings())
+            return metric, bound.metric(Settings(profile="ours")) if "ours" in metric.offered() else metric
+    except ScoringError as error:  # it needs a judge, or documents
         return Skipped(str(error))
 
 

@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -303,4 +303,4 @@ def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, 
     if expected:
         raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {found}")
     values = range(given) if isinstance(given, int) else given
-    return type(own)(own.kind, tuple(values)).all()
+    return replace(own, values=tuple(values)).all()

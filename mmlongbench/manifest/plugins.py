@@ -43,6 +43,8 @@ CONTRACTS: Mapping[str, tuple[ABCMeta, tuple[str, ...], tuple[ABCMeta, ...]]] = 
 }
 """The base class of each kind of plug-in, the class attributes for which it has no default, and its subclasses whose
 further methods are called only on their own subclasses."""
+_RENAMED = {"gold": "answer_of", "question": "question_of"}
+"""Methods of builders that had another name in earlier versions, by that name. Without a word they would be ignored."""
 
 
 def contract_fault(kind: str, loaded: object) -> str:
@@ -97,8 +99,8 @@ def _wrong_member(loaded: type, bases: Iterable[type]) -> str:
 
 
 def _wrong_value(loaded: type, base: type) -> str:
-    """Return which class attribute has a wrong value, and what was expected; empty if none has. Only attributes that
-    the base declares are looked at.
+    """Return which class attribute has a wrong value or an old name, and what was expected; empty if none has. Only
+    attributes that the base declares, or declared in earlier versions, are looked at.
     """
     declared = {*dir(base), *(name for each in base.__mro__ for name in inspect.get_annotations(each))}
     members = {name: getattr(loaded, name) for name in declared.intersection(dir(loaded))}
@@ -115,6 +117,10 @@ def _wrong_value(loaded: type, base: type) -> str:
             return f"{name!r} is {found!r:.80}, expected a mapping from names to texts"
         if wrong := [key for key, text in found.items() if not (isinstance(key, str) and isinstance(text, str))]:
             return f"{name!r} has {wrong[0]!r:.80}: {found[wrong[0]]!r:.80}, expected a name and a text"
+    for old, new in _RENAMED.items() if issubclass(loaded, Builder) else ():
+        method = inspect.getattr_static(loaded, old, None)
+        if inspect.isfunction(method) and (old == "gold" or "record" in inspect.signature(method).parameters):
+            return f"{old!r} is now called {new!r}, so the method {old!r} has no effect: rename it"
     if issubclass(loaded, Metric) and not loaded.profiles:
         return "'profiles' is empty, expected the source of each profile"
     if issubclass(loaded, Reader):

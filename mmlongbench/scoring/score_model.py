@@ -99,7 +99,7 @@ def score_paths(
     )
     # The name of the file has the model, the metrics and the choices, so that it does not replace other scores.
     choices = [*([settings.profile] if settings.profile else []), *(["kept"] if keeps_reasoning else [])]
-    name = ".".join([run.model.replace("/", "_"), "+".join(names), *choices, "jsonl"])
+    name = ".".join([run.model, "+".join(names), *choices, "jsonl"]).replace("/", "_")
     file = out / name if out and not run.is_dry else None
     return score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks)
 

@@ -7,11 +7,13 @@ prompt.
 
 import hashlib
 import json
+import re
 import sys
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import ismethod
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
@@ -45,6 +47,8 @@ _ADDED_FIELDS = frozenset(
     ("length", "tokens", "canary", "depth", "permutation", "depth_achieved", "depth_requested", "needle_start")
 )
 """What the engine adds to a record."""
+_UNNAMED = re.compile(r"<lambda>|<locals>| at 0x\w+|=\{")
+"""What the name of a metric has if functions may share it, or if it may differ between processes, as texts of sets."""
 
 
 class SourceForm:
@@ -119,7 +123,8 @@ class Task(Builder[RowT]):
     def __init_subclass__(cls, **kwargs: object) -> None:
         """Take the class of the rows from `mt.Task[…]`, unless the subclass sets `row_type`."""
         super().__init_subclass__(**kwargs)
-        cls.may_reject_everywhere = cls.answer is not Task.answer
+        if "may_reject_everywhere" not in vars(cls) and not (cls.record is Task.record and cls.answer is Task.answer):
+            cls.may_reject_everywhere = True
         given = [get_args(base)[0] for base in vars(cls).get("__orig_bases__", ()) if get_origin(base) is Task]
         if given and isinstance(given[0], type) and "row_type" not in vars(cls):
             cls.row_type = given[0]
@@ -256,7 +261,7 @@ class Task(Builder[RowT]):
             page_texts=self.page_texts,
             longest_side=self.longest_side,
             repeats_pictures=self.repeats_pictures,
-            is_answer_of_context=self.may_reject_everywhere,
+            is_answer_of_context=type(self).answer is not Task.answer,
         )
 
     def own_metrics(self) -> Mapping[str, type[Metric]]:
@@ -299,13 +304,23 @@ class Task(Builder[RowT]):
 
 
 def _metric_name(task: type[Task[Any]]) -> str:
-    """Return the name of a metric; of one in the task's own file, the name of the file and its own."""
+    """Return the name of a metric; of one in the task's own file, the name of the file, its own, and its parameters."""
     metric = task.metric
     if isinstance(metric, str):
         return metric
-    function = metric.func if isinstance(metric, partial) else metric
     file = getattr(sys.modules.get(task.__module__), "__file__", None) or task.__module__
-    return f"{Path(file).name}:{getattr(function, '__name__', type(function).__name__)}"
+    if not isinstance(metric, partial):
+        return f"{Path(file).name}:{_name_in_code(metric)}"
+    given = "; ".join(f"{key}={_name_in_code(value)}" for key, value in sorted(metric.keywords.items()))
+    given = given.replace(",", ";")  # a comma separates the names of metrics (`--metrics`)
+    return f"{Path(file).name}:{_name_in_code(metric.func)}({given})"
+
+
+def _name_in_code(value: Any) -> str:  # noqa: ANN401  (a metric, or a parameter of one)
+    """Return what tells a value from others in its file: the name of a function or class, and Python's own text."""
+    if ismethod(value):
+        return f"{_name_in_code(value.__self__)}.{value.__name__}"
+    return getattr(value, "__qualname__", None) or repr(value)
 
 
 def _field(row: Row, name: str, todo: str) -> Any:  # noqa: ANN401  (as its row declares it)
@@ -359,6 +374,9 @@ def task_fault(task: type[Task[Any]]) -> str:
         return f"'metric' is {task.metric!r}, expected {said}"
     if isinstance(task.metric, type) and not issubclass(task.metric, Metric):
         return f"'metric' is {task.metric!r}, expected a subclass of mt.metrics.Metric"
+    if not isinstance(task.metric, str) and (hidden := _UNNAMED.search(_metric_name(task))):
+        todo = "define it at the top of the file, and give it parameters by functools.partial, as texts or numbers"
+        return f"'metric' has no name that tells it from others ({hidden[0]}); {todo}"
     texts = {
         "files": "a path with {name} and {k}",
         "instruction": "a text",

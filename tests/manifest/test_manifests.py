@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -18,14 +19,16 @@ from pydantic import ValidationError
 from tiny import build, command, write_manifest
 
 import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.errors import ManifestError, PluginError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.lengths import parse_length
-from mmlongbench.manifest.binding import bind, refuse_secrets
+from mmlongbench.manifest.binding import bind, placements_of, refuse_secrets
 from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest, narrowed
 from mmlongbench.manifest.mix import read_mix
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import builder_type, reader_type
+from mmlongbench.packing.place import Permutation
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
 MAX_PIXELS = 178_956_970
@@ -289,6 +292,13 @@ def test_wrong_placements_are_one_error_of_the_manifest(builder: str, placements
     with pytest.raises(ManifestError) as refused:
         _ = bind(spec).placements
     assert str(refused.value) == f"dataset {spec.name!r}: placements: {said}"
+
+
+def test_the_number_of_placements_changes_nothing_else_of_them() -> None:
+    own = mt.Placements(Permutation, (0,), in_order=True, apart=0.2)
+    builder: Any = SimpleNamespace(spec=SimpleNamespace(placements=own))
+    spec = DatasetSpec.model_validate({**LEAST, "placements": 3})
+    assert placements_of(spec, builder) == tuple(Permutation(n, in_order=True, apart=0.2) for n in range(3))
 
 
 def test_placements_are_refused_where_nothing_is_placed() -> None:

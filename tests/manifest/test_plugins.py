@@ -81,6 +81,7 @@ def a_method(self: object, *given: object) -> tuple[()]:
     return ()
 
 
+A_TASK: Mapping[str, Any] = {"row_type": Letter, "draft": a_method, "metric": "sub_em"}
 GOV = DatasetSpec.model_validate({"name": "gov", "builder": "summary", "reader": "govreport", "source": "sample"})
 OUTSIDE = (
     *("../../{name}_{k}.jsonl", "/tmp/{name}_{k}.jsonl", "a/../{name}_{k}.jsonl", "a//{name}_{k}.jsonl"),
@@ -128,6 +129,7 @@ def test_a_task_of_full_prompts_takes_no_corpus() -> None:
         ("metric", Half),
         ("builder", own(Tale, needles=staticmethod(a_method), notes="of its own", cluster=classmethod(a_method))),
         ("builder", own(Tale, contexts=3)),
+        ("builder", own(Tale, gold=("a unit",), question=lambda self, row: "What?")),
         ("metric", own(Half, notes=("a note",), concurrency=property(a_method))),
         ("metric", own(Half, profile="paper", follows="a paper", __init__=a_method)),
     ],
@@ -164,6 +166,14 @@ def test_a_class_that_keeps_its_contract_has_no_fault(kind: str, loaded: type) -
         ("metric", own(Half, totals=a_method), "has a method 'totals', but is not a subclass of mmlongbench.task.m"),
         ("metric", own(own(Half, totals=a_method)), "has a method 'totals', but is not a subclass of"),
         ("metric", own(Half, MetricWithTotals, totals=a_method), "'totals' must be a class method"),
+        ("builder", own(Tale, gold=a_method), "'gold' is now called 'answer_of', so the method 'gold' has no effect"),
+        ("builder", own(Tale, question=lambda self, record: ""), "'question' is now called 'question_of', so"),
+        ("builder", own(mt.Task, **A_TASK, question=lambda self, record: ""), "'question' is now called 'question_of'"),
+        (
+            "builder",
+            own(mt.Task, **{**A_TASK, "metric": lambda *given: 0.5}),
+            "'metric' has no name that tells",
+        ),
         ("builder", own(Tale, needles=1), "'needles' must be a method, as in every builder"),
         (
             "builder",

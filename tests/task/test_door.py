@@ -2,11 +2,16 @@
 
 import json
 import runpy
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import command
+from tiny import command, hashes
+
+import mmlongbench.task as mt
+from mmlongbench.errors import PluginError
+from mmlongbench.manifest.plugins import builder_type
 
 WORDS = ("amber", "birch", "cedar", "dune", "ember", "fern", "glade", "heath", "inlet", "jetty", "knoll", "lagoon")
 TASK = '''
@@ -125,9 +130,56 @@ def test_a_metric_of_the_task_file_scores_with_its_parameters(tmp_path: Path) ->
     (file,) = out.glob("*.jsonl")
     scores = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     assert [line["score"] for line in scores] == [1, 0, 1, 0, 0, 1]
-    assert {(line["metric"], *line["choices"]) for line in scores} == {("notes.py:exactly", "most=30")}
+    assert {(line["metric"], *line["choices"]) for line in scores} == {("notes.py:exactly(most=30)", "most=30")}
     report = command("report", str(out))
-    assert (report.code, "50.0" in report.out, "notes.py:exactly" in report.out) == (0, True, True)
+    assert (report.code, "50.0" in report.out, "notes.py:exactly(most=30)" in report.out) == (0, True, True)
+    assert "totals of notes.py:exactly(most=30) are not shown: a report runs no task file" in report.out
+
+
+OWN = {
+    "exactly": "exactly",
+    "partial(exactly, most=30)": "exactly(most=30)",
+    "partial(exactly, kind='strict', by=(1, 2))": "exactly(by=(1; 2); kind='strict')",
+    "partial(exactly, by=exactly)": "exactly(by=exactly)",
+    "Within(0.1)": "Within(0.1)",
+    "Within(0.1).__call__": "Within(0.1).__call__",
+}
+UNNAMED = {
+    "lambda said, record: 0.5": "<lambda>",
+    "partial(exactly, by=lambda said: said)": "<lambda>",
+    "(lambda: (exactly_as := partial(exactly), lambda *given: 1)[1])()": "<lambda>",
+    "partial(exactly, words={'a', 'b'})": "={",
+    "partial(exactly, by=object())": " at 0x",
+}
+WITHIN = '''
+class Within(tuple):
+    """A metric that is an object."""
+
+    def __new__(cls, share):
+        return super().__new__(cls, (share,))
+
+    def __repr__(self):
+        return f"Within({self[0]})"
+
+    def __call__(self, prediction, record):
+        return self[0]
+
+'''
+
+
+@pytest.mark.parametrize("metric", [*OWN, *UNNAMED])
+def test_the_name_of_a_metric_tells_it_from_others_of_its_file(metric: str, tmp_path: Path) -> None:
+    code = TASK.replace("\n\nclass Notes", f"\n{WITHIN}\nclass Notes").replace("= exactly", f"= {metric}")
+    path = tmp_path / "notes.py"
+    path.write_text(code, "utf-8")
+    if metric in OWN:
+        loaded = builder_type(f"{path}:Notes")("notes", mt.Options())
+        assert loaded.spec.metric == f"notes.py:{OWN[metric]}"
+        assert [*loaded.own_metrics()] == [loaded.spec.metric]
+        return
+    with pytest.raises(PluginError, match=r"'metric' has no name that tells it from others \((.*)\); define") as caught:
+        builder_type(f"{path}:Notes")
+    assert f"({UNNAMED[metric]}" in str(caught.value)
 
 
 @pytest.mark.parametrize("value", ["100", "-0.5", "float('nan')"])
@@ -203,8 +255,103 @@ def test_a_question_may_be_rejected_everywhere(tmp_path: Path) -> None:
     short, long = ({record["id"] for record in files[f"notes_K{length}_dep2.jsonl"]} for length in (1, 2))
     rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
     assert short == long
+    found = {reject["found"] for reject in rejects}
+    assert all(each.startswith("at 2K: ") for each in found)
     assert {reject["length"] for reject in rejects} == {1024, 2048}
     assert short.isdisjoint(reject["id"] for reject in rejects)
+
+
+@pytest.mark.parametrize(("everywhere", "method"), [(True, "answer"), (True, "record"), (False, "answer")])
+def test_a_length_is_added_only_if_no_question_of_the_release_is_left_out(
+    everywhere: bool, method: str, tmp_path: Path
+) -> None:
+    task = counting(everywhere=everywhere)
+    if method == "record":
+        task = task.replace("def answer", "def record")
+        task = task.replace("return len(example.units)", "return super().record(example)")
+    manifest, out = written(tmp_path, task), tmp_path / "release"
+    words = ("build", str(manifest), "--limit", "8", "--out")
+    assert command(*words, str(out), "--lengths", "1K").code == 0
+    before = hashes(out)
+    ran = command(*words, str(out))
+    assert ran.code == (2 if everywhere else 0), ran.err
+    if everywhere:
+        assert "cannot be extended: question '" in ran.err
+        assert "would be left out (at 2K: " in ran.err
+        assert "put new ones at the end" not in ran.err
+        assert hashes(out) == before
+    assert command(*words, str(tmp_path / "at-once")).code == 0
+    assert (hashes(out) == hashes(tmp_path / "at-once")) is not everywhere
+
+
+def test_a_task_says_itself_whether_it_rejects_everywhere() -> None:
+    def task(*bases: type, **members: object) -> bool:
+        return bool(type("Own", (*bases, mt.Task), members).may_reject_everywhere)  # type: ignore[attr-defined]
+
+    class Asked(mt.Task[mt.Row]):
+        def answer(self, example: mt.PackedExample) -> object:
+            return 0
+
+    class Mixed:
+        def record(self, example: mt.PackedExample) -> mt.Record:
+            return {}
+
+    assert not task()
+    assert (task(Asked), task(Mixed), task(may_reject_everywhere=True)) == (True, True, True)
+    assert not task(Asked, may_reject_everywhere=False)
+
+
+def test_the_lengths_of_a_question_are_tried_once(tmp_path: Path) -> None:
+    """Each question has two placements at three lengths: they are tried once, and packed once."""
+    log = tmp_path / "asked"
+    said = f"with open({str(log)!r}, 'a') as log: log.write(example.id + chr(10))"
+    task = counting(everywhere=True).replace("if len(example.units) > 12 and", f"{said}\n        if not")
+    manifest = written(tmp_path, task.replace("if not sum", "if 0 and sum"), lengths="1K, 2K, 4K")
+    assert command("build", str(manifest), "--out", str(tmp_path / "out"), "--limit", "2").code == 0
+    assert {*Counter(log.read_text("utf-8").split()).values()} == {2 * 3 * 2}
+
+
+SHARED = """
+    def contexts(self, rows, sources):
+        hay = [mt.Unit(other.id, other.text, (sources.draws.rank("place", other.id),)) for other in self.rows(sources)]
+        return [self.shared("all", mt.Draft((), mt.InOrder(hay)), rows)]
+
+    def draft(self, row, sources, draws):
+        return self.contexts([row], sources)[0]
+
+
+def note("""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("mt.InOrder(hay))", "mt.InOrder(hay), one_of=hay[:1])", "contexts(): the context 'all' has one_of, which is"),
+        ("SHARED", "", "record(), row 'ember-0' (notes.jsonl, line 5): questions that share contexts are left out at"),
+    ],
+    ids=["one-of", "everywhere"],
+)
+def test_shared_contexts_refuse_what_is_for_one_question(old: str, new: str, said: str, tmp_path: Path) -> None:
+    answer = ANSWER.replace("len(example.units) < 3", str(old == "SHARED"))
+    task = TASK.replace("mt.Task[NoteRow]", "mt.Task[NoteRow], mt.advanced.SharedContextBuilder[NoteRow]")
+    head = task[: task.index("    def draft")].replace("placements = mt.Placements(mt.Depth, (0, 1))", "")
+    task = head + (answer + SHARED + task.partition("def note(")[2]).replace(old, new)
+    ran = command("build", str(written(tmp_path, task)), "--out", str(tmp_path / "out"), "--limit", "4")
+    assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("verb", ["build", "check"])
+def test_a_metric_that_cannot_be_made_is_named(verb: str, tmp_path: Path) -> None:
+    code = "class Broken(mt.metrics.Metric):\n    def __init__(self, settings):\n        raise KeyError('words')\n\n"
+    code += "    def score(self, asked):\n        return mt.Score(1.0)\n\n\n"
+    task = TASK.replace("class Notes", f"{code}class Notes").replace("metric = exactly", "metric = Broken")
+    given = ("--out", str(tmp_path / "out")) if verb == "build" else ()
+    ran = command(verb, str(written(tmp_path, task)), *given, "--limit", "2")
+    assert ran.code != 0
+    assert (
+        "metric 'notes.py:Broken': __init__(): " if verb == "build" else "fails\n  in __init__()"
+    ) in ran.err + ran.out
+    assert "KeyError: 'words' (notes.py, line 22)" in ran.err + ran.out
 
 
 def counting(*, everywhere: bool) -> str:

@@ -81,8 +81,8 @@ def pack_rows(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Pa
     first: FirstPlacements = {}
     for row in rows:
         try:
-            if dataset.builder.may_reject_everywhere:
-                _try_other_lengths(dataset, row, length)
+            if dataset.builder.may_reject_everywhere and (fault := _everywhere_fault(dataset, row)):
+                raise Rejected(fault)
             made = pack_row(dataset, row, length)
             lines = [_packed_record(dataset, example, row, first) for example in made]
         except (DoesNotFitError, Rejected) as error:
@@ -103,18 +103,23 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
         return made
 
 
-def _try_other_lengths(dataset: Dataset, row: Row, length: int) -> None:
-    """Raise the `Rejected` of a question that is left out of all files because of its context at another length."""
-    for other in dataset.spec.lengths:
+def _everywhere_fault(dataset: Dataset, row: Row) -> Fault | None:
+    """Return why a question is left out of the files of all lengths: the reason at the shortest length that has one. A
+    process tries the lengths once for each question.
+    """
+    if row.id in dataset.left_out:
+        return dataset.left_out[row.id]
+    fault = None
+    for length in sorted(dataset.spec.lengths):
         try:
-            for example in pack_row(dataset, row, other) if other != length else ():
+            for example in pack_row(dataset, row, length):
                 with calling("builder", dataset.spec.builder, "record()", row):
                     dataset.builder.record(example)
-        except DoesNotFitError:
-            continue
-        except Rejected as error:
-            if error.everywhere:
-                raise
+        except (DoesNotFitError, Rejected) as error:
+            if isinstance(error, Rejected) and error.everywhere:
+                fault = replace(error.fault, found=f"at {format_length(length)}: {error.fault.found}")
+                break
+    return dataset.left_out.setdefault(row.id, fault)
 
 
 def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedLine]:
@@ -152,6 +157,10 @@ def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator
             else:
                 line = BundledRecord(released_record(dataset, example, row))
         except Rejected as error:
+            if error.everywhere:
+                todo = "use Rejected(…) without everywhere=True"
+                fault = f"questions that share contexts are left out at one length alone; {todo}"
+                raise broken("builder", dataset.spec.builder, "record()", fault, row) from error
             if is_home and example.id not in refused:
                 refused.add(example.id)
                 yield _reject(dataset, row, error, length), None
@@ -202,6 +211,8 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[Draft]:
     asked = (question.id for context in ([] if fault else contexts) for question in context.questions)
     if unknown := sorted({*asked} - {row.id for row in rows}):
         fault = f"the question {unknown[0]!r} belongs to no row"
+    if not fault and (some := next((context.id for context in contexts if context.one_of), "")):
+        fault = f"the context {some!r} has one_of, which is for questions that share no context; require its units"
     if fault:
         raise broken("builder", dataset.spec.builder, "contexts()", fault)
     return contexts

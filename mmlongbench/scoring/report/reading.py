@@ -82,7 +82,8 @@ class Totals(dict[str, Callable[[Sequence[Score]], Mapping[str, float]] | None])
 
     def __missing__(self, name: str) -> Callable[[Sequence[Score]], Mapping[str, float]] | None:
         self[name] = None
-        if task_file(name):  # the metric of a task file, which a report cannot load
+        if task_file(name):
+            self.problems[name] = "a report runs no task file; `mmlongbench score` prints them, if the metric has any"
             return None
         try:
             metric = metric_type(name)
