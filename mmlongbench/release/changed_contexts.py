@@ -6,12 +6,16 @@ prompt (`Prompt.of_units`), so every task has them; a builder's own forms (`Buil
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import Image, Needle, Outline, Part, Prompt, Shown, Turn, shows
+from mmlongbench.prompt import Image, Needle, Outline, Part, Prompt, Shown, Turn
+from mmlongbench.release.example_cost import placement_of
+from mmlongbench.release.items import items_of_example
+from mmlongbench.release.positions import is_needle, showing
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import SharedContextBuilder
 
@@ -80,15 +84,23 @@ def _changed(release: Release, example: Example, context: str) -> Prompt | None:
         return Prompt.of((*outline.before, *outline.after))
     if context == "text-only":
         texts = ((turn.role, [part for part in turn.parts if isinstance(part, str)]) for turn in example.prompt.turns)
-        return Prompt.of_turns((role, said) for role, said in texts if said)
+        spoken = groupby(((role, said) for role, said in texts if said), key=itemgetter(0))
+        # where a turn without texts stood between two turns of a speaker, they are one
+        joined = ((role, [part for _, said in turns for part in (outline.separator, *said)]) for role, turns in spoken)
+        return Prompt.of_turns((role, said[1:]) for role, said in joined)
     if context == "images-only":
         units = [images for unit in units if (images := _images(unit))]
     elif context == "shuffled":
         draws = Draws(("context", "shuffled", example.dataset, example.id))
         units = [units[int(number)] for number in draws.order("units", [str(number) for number in range(len(units))])]
     else:
-        answering = _answering(release, example)
-        units = [units[number] for number, unit in enumerate(outline.units) if _shows(unit, answering)]
+        answering, placement = _answering(release, example), placement_of(example.record)
+        found = showing(outline.units, answering)
+        if placement is not None and len(found) > len(answering):  # other units look like needles
+            items = items_of_example(release.path, example.file, example.length, example.id, placement) or ()
+            likely = [number for number, item in enumerate(items) if is_needle(item) or item.get("inside")]
+            found = showing(outline.units, answering, likely)
+        units = [units[number] for number in sorted(found)]
         if not units:
             return None
     return outline.prompt(units)
@@ -102,10 +114,6 @@ def _images(unit: Shown) -> Shown:
 
 def _pictures(parts: Iterable[Part | Turn]) -> tuple[Part, ...]:
     return tuple(part for part in parts if isinstance(part, Image))
-
-
-def _shows(unit: Sequence[Part], needles: Sequence[Needle]) -> bool:
-    return any(shows(unit, needle) for needle in needles)
 
 
 def _answering(release: Release, example: Example) -> list[Needle]:
@@ -166,5 +174,5 @@ def _other_units(
     if any(example.key.get(name) != other.key.get(name) for name in ("depth", "permutation")):
         return None
     outline, own = _outline(other, "wrong"), _outline(example, "wrong").units
-    is_unfit = set(outline.units) == set(own) or any(_shows(unit, answering) for unit in outline.units)
+    is_unfit = set(outline.units) == set(own) or showing(outline.units, answering)
     return None if is_unfit else outline.shown

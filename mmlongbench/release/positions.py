@@ -8,7 +8,7 @@ alone. Then a unit may be a few tokens away from its position.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.place import Depth, Permutation
-from mmlongbench.prompt import Image, Needle, Part, Prompt, needle_parts, runs_of
+from mmlongbench.prompt import Image, Needle, Part, Prompt, needle_parts, runs_of, shows
 from mmlongbench.release.example_cost import ExampleCost
 from mmlongbench.release.items import Item
 from tokenization import CrossModalCounter
@@ -174,7 +174,7 @@ class Layout:
         starts = [item["start"] for item in self.items]
         unit_starts = [starts[number] for number in units]
         first = self._chars[max(0, bisect_right(self._lines, starts[0]) - 1)]
-        places = needle_places(needles, self.prompt, first)
+        places = needle_places(needles, self.prompt, first, self._is_in_needle)
         # a needle of several parts stands where its first part does
         leads = [needle_parts(needle)[0] for needle in needles]
         placed = [
@@ -201,6 +201,15 @@ class Layout:
             else:
                 found[unit] = self._unit(unit)
         return sorted(found.values(), key=lambda needle: needle.start)
+
+    def _is_in_needle(self, place: int, *, is_image: bool) -> bool:
+        """Return whether a place of `needle_places` is in a unit that is a needle or has one inside, by the items."""
+        if not is_image and not self.is_by_line:  # several units may be in the line
+            return False
+        tokens = self.before_image(place) if is_image else self._lines[bisect_right(self._chars, place) - 1]
+        item = self.items[max(0, bisect_right(self.items, tokens, key=lambda item: item["start"]) - 1)]
+        is_within = item["start"] <= tokens <= item["start"] + _tokens(item)
+        return is_within and (is_needle(item) or bool(item.get("inside")))
 
     def _may_show(self, number: int, image: Image) -> bool:
         """Return whether a unit may show an image; a unit of several parts does not say which images it has."""
@@ -242,14 +251,17 @@ class Layout:
         return self.holds(number, self.before_image(at), is_image=True)
 
 
-def needle_places(needles: Sequence[Needle], prompt: Prompt, first: int) -> Iterator[int]:
+def needle_places(
+    needles: Sequence[Needle], prompt: Prompt, first: int, is_in_needle: Callable[..., bool] | None = None
+) -> Iterator[int]:
     """Yield the place of each needle in a prompt: for a text its first character, for an image its number among all
     images; of several parts, the place of the first. Each place is given once, so equal needles get different places.
 
     Args:
         needles: the texts, the images, and tuples of them.
         prompt: the prompt.
-        first: places from this character on are used before others.
+        first: places from this character on are used before others, and texts that stand whole before pieces of words.
+        is_in_needle: whether a place is in a unit that is or has a needle; such places are used before all others.
 
     Raises:
         ReleaseError: there is no such place.
@@ -257,44 +269,74 @@ def needle_places(needles: Sequence[Needle], prompt: Prompt, first: int) -> Iter
     """
     shown = Prompt.of(prompt.parts).parts  # a needle may have several turns
     begins = list(accumulate((len(part) if isinstance(part, str) else 0 for part in shown), initial=0))
-    parts = list(zip(begins, shown, strict=False))
-    images = [(at < first, part) for at, part in parts if isinstance(part, Image)]
+    numbers = list(accumulate((int(isinstance(part, Image)) for part in shown), initial=0))
     used: set[int] = set()
 
-    def run_places(wanted: Sequence[Part]) -> Iterator[int]:
-        runs = list(runs_of(wanted, shown))
-        for is_early in (False, True):
-            for index, char in runs:
-                if (begins[index] + char < first) == is_early:
-                    before = sum(isinstance(part, Image) for part in shown[:index])
-                    yield before if isinstance(wanted[0], Image) else begins[index] + char
-
-    def places(needle: Part) -> Iterator[int]:
-        for is_early in (False, True):
-            if isinstance(needle, Image):
-                yield from (number for number, image in enumerate(images) if image == (is_early, needle))
-                continue
-            for begin, part in parts:
-                if isinstance(part, Image):
-                    continue
-                at = part.find(needle, 0 if is_early else max(0, first - begin))
-                while at >= 0 and (begin + at < first) == is_early:
-                    if begin + at not in used:
-                        used.add(begin + at)
-                        yield begin + at
-                    at = part.find(needle, at + 1)
+    def places(wanted: Sequence[Part]) -> Iterator[int]:
+        lead = wanted[0]
+        is_image, is_text = isinstance(lead, Image), isinstance(lead, str) and len(wanted) == 1
+        found = []  # the part, the character in it, whether the text stands whole there
+        if len(wanted) > 1:
+            found = [(index, char, True) for index, char in runs_of(wanted, shown)]
+        for index, part in enumerate(shown) if len(wanted) == 1 else ():
+            if isinstance(part, str) and isinstance(lead, str):
+                found += [(index, *place) for place in places_of(lead, part)]
+            elif part == lead:
+                found.append((index, 0, True))
+        ranked = []
+        for index, char, is_whole in found:
+            at = begins[index] + char
+            place = numbers[index] if is_image else at
+            is_free = is_in_needle is None or not is_in_needle(place, is_image=is_image)
+            ranked.append((is_free, not is_whole, at < first, place))
+        for *_, place in sorted(ranked):
+            if not is_text or place not in used:
+                used.update((place,) if is_text else ())
+                yield place
 
     left: dict[tuple[Part, ...], Iterator[int]] = {}
     for needle in needles:
         wanted = needle_parts(needle) or ("",)
         if wanted not in left:
-            left[wanted] = run_places(wanted) if len(wanted) > 1 else places(wanted[0])
+            left[wanted] = places(wanted)
         place = next(left[wanted], None)
         if place is None:
             lead = wanted[0]
             said = f"the needle {lead[:_MAX_SHOWN]!r}…" if isinstance(lead, str) else f"the picture {lead.path!r:.120}"
             raise ReleaseError(f"{said} of the record's needles is not in the prompt")
         yield place
+
+
+def places_of(wanted: str, text: str) -> Iterator[tuple[int, bool]]:
+    """Yield where a text stands in another one: (first character, whether no word or number goes on beyond it).
+
+    >>> list(places_of("Line 1", "Line 10, Line 1"))
+    [(0, False), (9, True)]
+    """
+    at = text.find(wanted)
+    while at >= 0:
+        joints = (text[max(edge - 1, 0) : edge + 1] for edge in (at, at + len(wanted)))
+        # scripts without case may have no blanks between words
+        in_words = ([char.isdigit() or char.islower() or char.isupper() for char in joint] for joint in joints)
+        yield at, [True, True] not in in_words
+        at = text.find(wanted, at + 1)
+
+
+def showing(units: Sequence[Sequence[Part]], needles: Iterable[Needle], likely: Collection[int] = ()) -> set[int]:
+    """Return the numbers of the units that show needles; of several that show one, those of `likely`. A piece of longer
+    words and numbers counts only if a text stands nowhere else, since it may be an excerpt.
+
+    >>> showing([["Line 10"], ["Line 1"]], ["Line 1"])
+    {1}
+    """
+    numbers: set[int] = set()
+    for needle in dict.fromkeys(needles):
+        found = [number for number, unit in enumerate(units) if shows(unit, needle)]
+        if isinstance(needle, str) and len(found) > 1:
+            texts = ((number, part) for number in found for part in units[number] if isinstance(part, str))
+            found = [number for number, text in texts if any(whole for _, whole in places_of(needle, text))] or found
+        numbers.update([number for number in found if number in likely] or found)
+    return numbers
 
 
 def needle_ids(items: Sequence[Item]) -> list[str]:

@@ -1,6 +1,5 @@
 """One example as `show` and the viewer show it, from its prompt and its items. How it is drawn is not known here."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
@@ -9,11 +8,11 @@ from typing import Literal, TypeAlias
 from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import TEMPLATE, Image, Needle, Outline, Part, Prompt, Shown, Speaker, shows, turns_of
+from mmlongbench.prompt import TEMPLATE, Image, Needle, Outline, Part, Prompt, Shown, Speaker, turns_of
 from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.positions import is_number
+from mmlongbench.release.positions import is_number, places_of, showing
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
@@ -235,11 +234,13 @@ def described(
     record, outline, notes = example.record, example.prompt.outline, list[str]()
     if outline and outline.prompt(outline.shown) != example.prompt:
         outline = None
-    pieces = _Pieces(sizes, rule, needles, example.evidence, has_turns=bool(outline and outline.turns))
+    units = outline.units if outline else [(part,) for part in example.prompt.parts]
+    pieces = _Pieces(sizes, rule, needles, example.evidence, units, has_turns=bool(outline and outline.turns))
     if outline is None:
         notes.append(NO_UNITS)
         parts = [(turn.role, (part,)) for turn in example.prompt.turns for part in turn.parts]
-        blocks = [Block(role, pieces.of(part, has_needle=True), pieces.marks(part)) for role, part in parts]
+        marked = ((role, part, pieces.marks(part)) for role, part in parts)
+        blocks = [Block(role, pieces.of(part, has_needle="needle" in marks), marks) for role, part, marks in marked]
     else:
         notes += [NO_ITEMS] if items is None and not example.variant else []
         blocks = list(_blocks(outline, items, pieces))
@@ -300,7 +301,8 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
         yield Block("instruction", pieces.of(outline.before), start=0)
     if items is None:
         for parts, shown in zip(outline.units, outline.shown, strict=True):
-            yield Block("unit", pieces.of(shown, has_needle=True), pieces.marks(parts))
+            marks = pieces.marks(parts)
+            yield Block("unit", pieces.of(shown, has_needle="needle" in marks), marks)
         yield Block("question", pieces.of(outline.after))
         return
     end = None
@@ -337,17 +339,19 @@ class _Pieces:
         rule: PatchRule,
         needles: Sequence[Needle],
         evidence: Evidence | None,
+        units: Sequence[tuple[Part, ...]],
         *,
         has_turns: bool,
     ) -> None:
         self._sizes, self._rule, self._has_turns = sizes, rule, has_turns
         self._speaker = ""
-        self._needles = [needle for needle in needles if needle]
         self._texts = list(dict.fromkeys(needle for needle in needles if isinstance(needle, str) and needle))
         pages = frozenset(evidence.pages if evidence else ())
         images, texts = (evidence.images, evidence.texts) if evidence else ({}, {})
-        self._pages: list[Needle] = [Image(path) for page, path in images.items() if page in pages]
-        self._pages += [text for page, text in texts.items() if page in pages and text.strip()]
+        shown: list[Needle] = [Image(path) for page, path in images.items() if page in pages]
+        shown += [text for page, text in texts.items() if page in pages and text.strip()]
+        self._pages = {units[number] for number in showing(units, shown)}
+        self._needles = {units[number] for number in showing(units, filter(None, needles))}
 
     def of(self, shown: Shown, *, has_needle: bool = False) -> tuple[Piece, ...]:
         """Return the pieces of parts or turns, in which neighbouring texts are joined. The pieces of a conversation are
@@ -368,26 +372,30 @@ class _Pieces:
                     made.append(ShownText(part, spans, speaker))
         return tuple(made)
 
-    def marks(self, parts: Iterable[Part], item: Item | None = None) -> tuple[Mark, ...]:
-        """Return the marks of parts, of which an item says the role, if it is known."""
-        shown, marks = Prompt.of(parts).parts, list[Mark]()
+    def marks(self, parts: tuple[Part, ...], item: Item | None = None) -> tuple[Mark, ...]:
+        """Return the marks of a unit, of which an item says the role, if it is known."""
+        marks = list[Mark]()
         if item and item["role"] in NEEDLES:
             marks.append("gold" if item["role"] == "gold" else "needle")
-        elif item.get("inside") if item else any(shows(shown, needle) for needle in self._needles):
+        elif item.get("inside") if item else parts in self._needles:
             marks.append("needle")
-        if any(shows(shown, page) for page in self._pages):
+        if parts in self._pages:
             marks.append("evidence")
         return tuple(marks)
 
 
 def _spans(text: str, needles: Iterable[str]) -> list[tuple[int, int]]:
-    """Return the places of needles in a text, in order; places that overlap are one.
+    """Return the places of needles in a text, in order; places that overlap are one. Pieces of longer words and numbers
+    are none, unless a needle is nothing else.
 
     >>> _spans("a needle, a needle", ["needle", "edl"])
     [(2, 8), (12, 18)]
     """
     spans: list[tuple[int, int]] = []
-    for begin, end in sorted(match.span() for needle in needles for match in re.finditer(re.escape(needle), text)):
+    places = [(needle, list(places_of(needle, text))) for needle in needles]
+    whole = {needle for needle, found in places if any(is_whole for _, is_whole in found)}
+    found = ((at, at + len(each)) for each, ats in places for at, is_whole in ats if is_whole or each not in whole)
+    for begin, end in sorted(found):
         if spans and begin <= spans[-1][1]:
             begin, last = spans.pop()
             end = max(end, last)

@@ -4,7 +4,7 @@ A question that stands at several lengths and placements is read at one length, 
 are read one after another, and one is in memory at a time; what a probe keeps of them is small.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -13,10 +13,11 @@ from mmlongbench.draft import NEEDLES
 from mmlongbench.draws import Draws
 from mmlongbench.likeness import is_long
 from mmlongbench.manifest.binding import calling
-from mmlongbench.prompt import Image, Needle, Part, shows
+from mmlongbench.prompt import Image, Needle
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import as_utf8
+from mmlongbench.release.positions import showing
 from mmlongbench.release.release import Example, Release
 from mmlongbench.shortcuts.tenths import right_tenths
 from mmlongbench.task.builder import Builder, Choices
@@ -198,9 +199,16 @@ def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle]) -
                 pages.append(Image(evidence.images[page]))
             if evidence.texts.get(page, "").strip():
                 pages.append(evidence.texts[page])
-    for parts, item in zip_longest(shown, items if len(items) == len(shown) else ()):
-        planted = item["role"] in NEEDLES or bool(item.get("inside")) if item else _shows(parts, needles)
-        is_page = not planted and _shows(parts, pages)
+
+    def numbers(wanted: Iterable[Needle]) -> set[int]:
+        bare = (needle.strip() if isinstance(needle, str) else needle for needle in wanted)
+        return showing(shown, filter(None, bare))
+
+    known = items if len(items) == len(shown) else ()
+    with_needles, with_pages = numbers(() if known else needles), numbers(pages)
+    for number, (parts, item) in enumerate(zip_longest(shown, known)):
+        planted = item["role"] in NEEDLES or bool(item.get("inside")) if item else number in with_needles
+        is_page = not planted and number in with_pages
         texts = tuple(part for part in parts if isinstance(part, str) and part.strip())
         if outline and outline.turns:  # a reply alone says nothing, and many are alike
             texts = ("\n".join(texts),) if texts else ()
@@ -212,11 +220,6 @@ def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle]) -
             is_gold=planted or is_page,
             is_evidence=is_page,
         )
-
-
-def _shows(unit: Sequence[Part], wanted: Sequence[Needle]) -> bool:
-    bare = (needle.strip() if isinstance(needle, str) else needle for needle in wanted)
-    return any(shows(unit, needle) for needle in bare if needle)
 
 
 class PageTexts:

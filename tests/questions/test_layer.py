@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import page_layers
 from mmlongbench.documents.pdf import read_pages
-from mmlongbench.questions.layer import checks
+from mmlongbench.questions.layer import checks, make
 from mmlongbench.questions.layer.checks import agrees, first_failed, misread
 from mmlongbench.questions.layer.facts import Fact, PageIndex, facts_of, is_contents, normal
 from mmlongbench.questions.layer.kinds import Candidate, Mark, candidates_of, stems, twin_of
@@ -788,6 +788,25 @@ def test_what_ocr_reads_otherwise_takes_its_questions_away(tmp_path: Path, monke
     assert {why.reason for why in failed.values()} == {"ocr-differs"}
     kept = {fact.label for at, each in enumerate(found) if at not in failed for fact in each.facts}
     assert kept == {"Goodwill"}
+
+
+def test_what_ocr_read_is_kept_under_the_versions_of_all_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = list[Path]()
+    monkeypatch.setattr(make, "pages_of", lambda *_: [])
+
+    def seen(found: Any) -> Any:
+        return lambda *given: (kept.append(given[-1]), found)[1]  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(make, "_other_texts", seen(({}, set())))
+    monkeypatch.setattr(make, "misread", seen({}))
+    for layer, ocr in (("1.26.4", "tesseract 5.3.0"), ("1.26.5", "tesseract 5.3.0"), ("1.26.4", "tesseract 5.3.1")):
+        monkeypatch.setattr(make, "layer_version", lambda layer=layer: layer)
+        monkeypatch.setattr(make, "ocr_name", lambda ocr=ocr: ocr)
+        assert isinstance(make.work_of(tmp_path / "x.pdf", "ab", make.Settings(tmp_path)), Work)
+    assert len({*kept}) == 6
+    assert {path.name.endswith((".pages.jsonl", ".ocr.json")) for path in kept} == {True}
 
 
 @pytest.mark.rare

@@ -19,6 +19,7 @@ from mmlongbench.questions.writing.answers import agrees, normal
 from mmlongbench.questions.writing.asking import (
     Answered,
     Desk,
+    Further,
     Graded,
     Guessed,
     NoAnswer,
@@ -333,6 +334,21 @@ def test_a_question_about_all_pages_is_held_if_no_model_gives_a_usable_reply() -
         return refusal if request.model == models[0] else answers("here", pages=(3,))
 
     assert model_stages.whole_document(unanswerable(), desk(second_alone)).reason == "answerable-after-all"
+
+
+def test_a_model_does_not_agree_with_itself_that_an_answer_lacks_something() -> None:
+    models = list[str]()
+
+    def but_the_first(request: Request[Any]) -> Any:
+        models.append(request.model)
+        if request.model == models[0]:
+            return NoAnswer("refusal", "no")
+        return Further(reason="", items=["c"] if request.model == models[1] else [], pages=[3])
+
+    line = model_stages.whole_document(candidate(answer_format="List", answer=("a", "b")), desk(but_the_first))
+    assert (line.outcome, line.reason) == ("held", "incomplete-answer")
+    assert line.detail == f"{models[1]} alone names c"
+    assert len(models) == len({*models}) == 3
 
 
 LONG = "Words of a paragraph about the harbour, the mole and the tide. " * 15

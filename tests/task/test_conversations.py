@@ -19,6 +19,7 @@ import mmlongbench as mm
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.run import Run
 from mmlongbench.models.settings import EndpointSettings, RunOptions
+from mmlongbench.release.changed_contexts import contextual
 from mmlongbench.release.selection import Selection
 
 LENGTHS = ["8K", pytest.param("64K", marks=pytest.mark.rare), pytest.param("256K", marks=pytest.mark.rare)]
@@ -226,6 +227,21 @@ def test_units_of_one_speaker_and_units_without_turns_stand_beside_exchanges(tmp
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
     assert example.record["question"] in example.prompt.texts[-1]
     assert "Answer:" not in example.prompt.text
+
+
+def test_without_images_the_speakers_still_take_turns(tmp_path: Path) -> None:
+    manifest = draw_conversation(tmp_path / "task", "8K")
+    task = tmp_path / "task/talk.py"
+    bare = "said = shown or (each.user,)\n            return mt.Unit("
+    task.write_text(task.read_text("utf-8").replace("return mt.Unit(", bare), "utf-8")
+    assert command("build", manifest, "--out", tmp_path / "out", "--workers", "1").code == 0
+    release = mm.open_release(tmp_path / "out", tasks=task)
+    for example, prompt in contextual(release, "talk", "text-only", release.examples("talk", "8K")):
+        assert prompt
+        roles = [turn.role for turn in prompt.turns]
+        assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+        assert len(roles) < len(example.prompt.turns)
+        assert prompt.text.replace("\n", "") == example.prompt.text.replace("\n", "")
 
 
 def messages_of(example: mm.Example) -> list[Message]:

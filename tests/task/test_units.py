@@ -1,6 +1,7 @@
 """What units may be: needles of several parts, labels, pictures that stand still, needles in order."""
 
 import json
+import shutil
 from bisect import insort
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +14,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from tiny import Ran, command
 
+import mmlongbench as mm
 import mmlongbench.task as mt
+from mmlongbench.release.changed_contexts import contextual
+from mmlongbench.release.shown_example import ShownText, shown_example
+from mmlongbench.shortcuts.reading import asked_question
 
 TASKS = Path(__file__).parent / "units" / "units.py"
 LENGTHS = ("1K", "2K")
@@ -154,6 +159,32 @@ def test_needles_in_order_are_audited_and_a_forged_order_is_found(steps: Path) -
         known[0][name].reverse()
     write_rows(path, known)
     assert "the needles stand in the order [3, 2, 1]" in command(*audit).err
+
+
+@pytest.mark.parametrize("task", ["Entries", "Repeats", "Echoes"])
+def test_units_that_look_like_a_needle_are_not_taken_for_it(tmp_path: Path, task: str) -> None:
+    draw_pictures(tmp_path / "pictures", 1)
+    write_rows(tmp_path / "entries.jsonl", [{"id": f"e{number}", "number": number} for number in range(2)])
+    root = built(write_manifest(tmp_path, task, {"entries": "entries.jsonl", "pictures": "pictures"}))
+    assert command("audit", root, "--task", tmp_path / "units.py", "-q") == Ran(0, "", "")
+    release = mm.open_release(root, tasks=tmp_path / "units.py")
+    for example, prompt in contextual(release, task.lower(), "oracle", release.examples(task.lower(), "2K")):
+        assert prompt
+        assert prompt.outline
+        assert len(prompt.outline.units) == 3
+        shown = shown_example(release, example)
+        needles = [block.unit.id for block in shown.units if block.unit and block.marks == ("needle",)]
+        assert needles == ["u1", "u2", "u3"]
+    shutil.rmtree(root / "items")
+    if task != "Entries":  # nothing tells them apart
+        return
+    for example in release.examples("entries", "2K"):
+        blocks = [block for block in shown_example(release, example).blocks if block.marks]
+        lines = [piece for block in blocks for piece in block.pieces if isinstance(piece, ShownText)]
+        assert [piece.text.strip() for piece in lines] == ["Line 1", "Line 2", "Line 3"]
+        assert [piece.needles for piece in lines] == [((0, len("Line 1")),)] * 3
+        asked = asked_question(release.builder("entries"), example)
+        assert [unit.text for unit in asked.units if unit.is_gold] == ["Line 1", "Line 2", "Line 3"]
 
 
 def test_a_variant_of_the_prompt_is_shown_exported_and_collected_like_the_prompt(cards: Path) -> None:

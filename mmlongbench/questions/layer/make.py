@@ -153,10 +153,10 @@ def make_questions(
 
 def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
     program = ocr_name() if settings.with_ocr else ""
-    kept = settings.cache / f"{sha256}-{layer_version()}-{digest(program).hex()[:8]}"
+    kept = str(settings.cache / f"{sha256}-{layer_version()}-{digest(program).hex()[:8]}")  # a version has dots
     try:
         pages = pages_of(path, sha256, settings.cache, settings.limits)
-        read, unread = _other_texts(path, pages, settings.limits, kept.with_suffix(".pages.jsonl") if program else None)
+        read, unread = _other_texts(path, pages, settings.limits, Path(f"{kept}.pages.jsonl") if program else None)
         # a phrase that is broken over two lines is found in the first text, one in a column of its own in the second
         texts = tuple(
             " | ".join((page.text, " ".join(line.text for line in page.lines), read.get(page.number, "")))
@@ -168,7 +168,7 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
         failed = [first_failed(pages, candidate) for candidate in candidates]
         passed = [candidate for candidate, why in zip(candidates, failed, strict=True) if why is None]
         passed, left = shortlist(sha256, passed)
-        crops = kept.with_suffix(".ocr.json")
+        crops = Path(f"{kept}.ocr.json")
         differ = misread(path, passed, settings.limits, crops) if program else {}
     except SourceError as error:
         fault = error.fault

@@ -328,8 +328,8 @@ def _is_firm(reply: Answered) -> bool:
 
 
 def _completeness(candidate: Candidate, desk: Desk) -> Judged:
-    first, *others = desk.readers(candidate, "whole-document")
     known = {words(value) for value in candidate.answer}
+    models = desk.readers(candidate, "whole-document")
 
     def missing(model: str, pages: tuple[int, ...]) -> list[str] | None:
         reply = desk.ask_about(candidate, "whole-document", model, wording("further"), Further, pages)
@@ -337,24 +337,25 @@ def _completeness(candidate: Candidate, desk: Desk) -> Judged:
             return None
         return [item for item in reply.items if words(item).strip() and words(item) not in known]
 
-    doubts, unread = list[str](), ""
+    doubts, doubter, unread = list[str](), "", ""
     for pages in page_blocks(len(desk.document(candidate).pages)):
-        more = missing(first, pages)
+        replies = ((model, missing(model, pages)) for model in models)
+        usable = ((model, items) for model, items in replies if items is not None)  # no model is asked twice
+        model, more = next(usable, ("", None))
         if more is None:
-            more = missing(others[0], pages) if others else None
-            unread = unread or (f"{pages[0]} to {pages[-1]}" if more is None else "")
+            unread = unread or f"{pages[0]} to {pages[-1]}"
         if not more:
             continue
-        second = missing(others[0], pages) if others else None
+        _, second = next(usable, ("", None))
         if second is None or {*map(words, more)} & {*map(words, second)}:
             detail = f"page {pages[0]} to {pages[-1]}: {'; '.join(more)[:120]}"
             return rejected(candidate.slot, "incomplete-answer", detail)
-        doubts += more
+        doubts, doubter = [*doubts, *more], doubter or model
     if doubts:
-        return held(candidate, "incomplete-answer", f"{first} alone names {'; '.join(doubts)[:120]}")
+        return held(candidate, "incomplete-answer", f"{doubter} alone names {'; '.join(doubts)[:120]}")
     if unread:
         return held(candidate, "unchecked-whole-document", f"no usable reply about pages {unread}")
-    return passed(candidate, f"{first} finds nothing that is missing")
+    return passed(candidate, f"{models[0]} finds nothing that is missing")
 
 
 def page_blocks(pages: int) -> Iterator[tuple[int, ...]]:

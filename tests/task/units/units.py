@@ -206,3 +206,48 @@ class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
 
 def _id(row: mt.Row) -> str:
     return row.id
+
+
+class Entry(mt.Row):
+    """A number."""
+
+    number: int
+
+
+class Entries(mt.Task[Entry]):
+    """Three needles whose texts begin other units, too: `Line 1` and `Line 10`."""
+
+    metric = "sub_em"
+    instruction = "Read the lines.\n\n"
+    sources: ClassVar = {"entries": mt.Table, "pictures": mt.Folder}
+    placements = mt.Placements(mt.Permutation, (0, 1, 2), in_order=True, apart=0.1)
+    repeats_pictures = True
+
+    def question(self, row: Entry) -> str:
+        """Ask for a number."""
+        return f"Which line is about {row.id}?"
+
+    def draft(self, row: Entry, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Put three units between all others."""
+        units = [self.unit(number, sources) for number in range(200)]
+        return mt.Draft(tuple(units[1:4]), mt.InOrder(units[4:]), answer=f"{row.number}")
+
+    def unit(self, number: int, sources: mt.Sources) -> mt.Unit:
+        """Return a line."""
+        return mt.Unit(f"u{number}", f"Line {number}")
+
+
+class Repeats(Entries):
+    """Three needles that are the same picture as all other units."""
+
+    def unit(self, number: int, sources: mt.Sources) -> mt.Unit:
+        """Return a picture."""
+        return mt.Unit(f"u{number}", mt.Image(sources.images["000.png"].path))
+
+
+class Echoes(Entries):
+    """Three needles that are the same text as all other units."""
+
+    def unit(self, number: int, sources: mt.Sources) -> mt.Unit:
+        """Return a text."""
+        return mt.Unit(f"u{number}", "It rained all day.")
