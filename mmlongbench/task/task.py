@@ -12,8 +12,9 @@ import sys
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
-from inspect import ismethod
+from inspect import get_annotations, ismethod
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
@@ -392,12 +393,24 @@ def task_fault(task: type[Task[Any]]) -> str:
         return f"'question_form' is {task.question_form!r}, expected a text with {{question}} once"
     if task.files and (fault := FilePattern(task.files).fault):
         return f"'files' {fault}"
+    rows = [base for base in task.row_type.__mro__ if issubclass(base, Row) and base is not Row]
+    own = {name for base in rows for name in get_annotations(base)}
+    taken = (_ENGINE_FIELDS - {"id"}) | (_RECORD_FIELDS | _ADDED_FIELDS if task.record is Task.record else set())
+    if clash := sorted(own & taken):
+        said = f"has the field {clash[0]!r}, which belongs to the engine; give it another name"
+        return f"'row_type' is {task.row_type.__name__}, which {said}"
     if not task.row_type.model_fields.keys() - _ENGINE_FIELDS:
         return f"'row_type' is {task.row_type.__name__}, expected a subclass of mt.Row with the fields of a row"
-    clash = sorted(task.row_type.model_fields.keys() & (_RECORD_FIELDS | _ADDED_FIELDS))
-    if clash and task.record is Task.record:
-        said = f"has the field {clash[0]!r}, which the record has for itself; give it another name"
-        return f"'row_type' is {task.row_type.__name__}, which {said}"
+    return _misspelt(task)
+
+
+def _misspelt(task: type[Task[Any]]) -> str:
+    """Return which attribute of a task is almost one that tasks have, and so has no effect; empty if none is."""
+    known = [name for name in {*dir(Task), *get_annotations(Task)} if not name.startswith("_")]
+    for name in vars(task):
+        alike = [] if name.startswith("_") or name in known else get_close_matches(name, known, 1, 0.85)
+        if alike:
+            return f"has {name!r}, which nothing calls; did you mean {alike[0]!r}? If not, give it another name"
     return ""
 
 

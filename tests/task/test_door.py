@@ -465,10 +465,11 @@ REFUSED = [
         (
             "    name: str\n",
             f"    name: str\n    {name}: str = ''\n",
-            f"has the field {name!r}, which the record has for",
+            f"has the field {name!r}, which belongs to the en",
         )
-        for name in ("units", "instruction", "length", "needle_start")
+        for name in ("units", "instruction", "length", "needle_start", "place", "file")
     ),
+    (INSTRUCTION, "'Read.\\n\\n'\n    question_format = '{question}'", "did you mean 'question_form'?"),
     (DRAFT, f"{DRAFT[:-1]}, separator=' ')", "a draft of a task has no separator of its own; set `separator` of"),
     (DRAFT, f"{DRAFT[:-1]}, instruction=('Read.',))", "Draft.instruction does not end with a newline"),
     (INSTRUCTION, "'Read:'", "'instruction' is 'Read:', expected a text that ends with a newline"),
