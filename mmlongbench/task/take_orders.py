@@ -90,7 +90,8 @@ def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, 
 
     """
     if wrong := [index for index in keep if not 0 <= index < len(units)]:
-        raise Rejected(Fault("unit-out-of-range", f"an index from 0 to {len(units) - 1}", f"{wrong[0]}"))
+        expected, todo = f"an index from 0 to {len(units) - 1}", "correct the page of the row"
+        raise Rejected(Fault("unit-out-of-range", expected, f"{wrong[0]}", todo=todo))
     kept = sorted(set(keep)) or [(len(units) - 1) // 2]
     dropped: list[int] = []
     low, high, from_right = 0, len(units) - 1, True
