@@ -117,7 +117,7 @@ def _wrong_value(loaded: type, base: type) -> str:
             return f"{name!r} is {found!r:.80}, expected a mapping from names to texts"
         if wrong := [key for key, text in found.items() if not (isinstance(key, str) and isinstance(text, str))]:
             return f"{name!r} has {wrong[0]!r:.80}: {found[wrong[0]]!r:.80}, expected a name and a text"
-    for old, new in _RENAMED.items() if issubclass(loaded, Builder) else ():
+    for old, new in _RENAMED.items() if issubclass(loaded, Builder) and not issubclass(loaded, Task) else ():
         method = inspect.getattr_static(loaded, old, None)
         if inspect.isfunction(method) and (old == "gold" or "record" in inspect.signature(method).parameters):
             return f"{old!r} is now called {new!r}, so the method {old!r} has no effect: rename it"

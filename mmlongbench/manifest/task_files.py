@@ -66,8 +66,8 @@ def task_file(name: str) -> TaskFile | None:
     >>> task_file("docvqa") is None
     True
     """
-    path, colon, kind = name.rpartition(":")
-    return TaskFile(Path(path), kind) if colon and path.endswith(".py") else None
+    path, mark, kind = name.partition(".py:")  # the name of a metric may have further colons
+    return TaskFile(Path(f"{path}.py"), kind) if mark else None
 
 
 def task_files_of(builder: str, reader: str) -> list[TaskFile]:

@@ -332,10 +332,11 @@ def showing(units: Sequence[Sequence[Part]], needles: Iterable[Needle], likely: 
     numbers: set[int] = set()
     for needle in dict.fromkeys(needles):
         found = [number for number, unit in enumerate(units) if shows(unit, needle)]
+        found = [number for number in found if number in likely] or found
         if isinstance(needle, str) and len(found) > 1:
             texts = ((number, part) for number in found for part in units[number] if isinstance(part, str))
             found = [number for number, text in texts if any(whole for _, whole in places_of(needle, text))] or found
-        numbers.update([number for number in found if number in likely] or found)
+        numbers.update(found)
     return numbers
 
 

@@ -48,8 +48,9 @@ _ADDED_FIELDS = frozenset(
     ("length", "tokens", "canary", "depth", "permutation", "depth_achieved", "depth_requested", "needle_start")
 )
 """What the engine adds to a record."""
-_UNNAMED = re.compile(r"<lambda>|<locals>| at 0x\w+|=\{")
-"""What the name of a metric has if functions may share it, or if it may differ between processes, as texts of sets."""
+_UNNAMED = re.compile(r"<lambda>|<locals>| at 0x\w+|\{(?!\}|[^{}:]+:)")
+"""What the name of a metric has if functions may share it, or if it may differ between processes, as texts of sets do;
+those of dicts do not."""
 
 
 class SourceForm:
@@ -162,8 +163,11 @@ class Task(Builder[RowT]):
                 raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
         if draft.separator not in (SEPARATOR, self.separator):
             raise DraftError("a draft of a task has no separator of its own; set `separator` of the task")
-        if draft.instruction and not Prompt.of(draft.instruction).text.endswith("\n"):
-            raise DraftError("Draft.instruction does not end with a newline")
+        words = Prompt.of(draft.instruction or (self.instruction,)).text
+        # the first words of a prompt cost other tokens than later ones, so a unit cannot be the first
+        if not words.endswith("\n") and (words or not self.in_turns):
+            named = "Draft.instruction" if draft.instruction else "`instruction` of the task"
+            raise DraftError(f"{named} does not end with a newline: {words[-40:]!r}")
         questions = draft.questions
         if not questions:
             asked = self.question(row) if draft.question is None else draft.question
@@ -389,6 +393,8 @@ def task_fault(task: type[Task[Any]]) -> str:
             return f"{name!r} is {found!r}, expected {said}"
     if task.instruction and not task.instruction.endswith("\n"):
         return f"'instruction' is {task.instruction[-80:]!r}, expected a text that ends with a newline"
+    if task.in_turns and not (task.separator[:1] == task.separator[-1:] == "\n"):
+        return f"'separator' is {task.separator!r}, expected one with a newline at both ends, as `in_turns` needs it"
     if task.question_form and task.question_form.count("{question}") != 1:
         return f"'question_form' is {task.question_form!r}, expected a text with {{question}} once"
     if task.files and (fault := FilePattern(task.files).fault):
@@ -409,7 +415,7 @@ def _misspelt(task: type[Task[Any]]) -> str:
     known = [name for name in {*dir(Task), *get_annotations(Task)} if not name.startswith("_")]
     for name in vars(task):
         alike = [] if name.startswith("_") or name in known else get_close_matches(name, known, 1, 0.85)
-        if alike:
+        if alike and alike[0].rstrip("s") != name.rstrip("s"):  # a helper may well be called `needle`
             return f"has {name!r}, which nothing calls; did you mean {alike[0]!r}? If not, give it another name"
     return ""
 

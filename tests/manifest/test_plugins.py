@@ -168,7 +168,6 @@ def test_a_class_that_keeps_its_contract_has_no_fault(kind: str, loaded: type) -
         ("metric", own(Half, MetricWithTotals, totals=a_method), "'totals' must be a class method"),
         ("builder", own(Tale, gold=a_method), "'gold' is now called 'answer_of', so the method 'gold' has no effect"),
         ("builder", own(Tale, question=lambda self, record: ""), "'question' is now called 'question_of', so"),
-        ("builder", own(mt.Task, **A_TASK, question=lambda self, record: ""), "'question' is now called 'question_of'"),
         (
             "builder",
             own(mt.Task, **{**A_TASK, "metric": lambda *given: 0.5}),

@@ -148,7 +148,8 @@ UNNAMED = {
     "lambda said, record: 0.5": "<lambda>",
     "partial(exactly, by=lambda said: said)": "<lambda>",
     "(lambda: (exactly_as := partial(exactly), lambda *given: 1)[1])()": "<lambda>",
-    "partial(exactly, words={'a', 'b'})": "={",
+    "partial(exactly, words={'a', 'b'})": "{",
+    "partial(exactly, words=frozenset({'a', 'b'}))": "{",
     "partial(exactly, by=object())": " at 0x",
 }
 WITHIN = '''
@@ -468,6 +469,12 @@ REFUSED = [
             f"has the field {name!r}, which belongs to the en",
         )
         for name in ("units", "instruction", "length", "needle_start", "place", "file")
+    ),
+    (INSTRUCTION, "''", "`instruction` of the task does not end with a newline"),
+    (
+        INSTRUCTION,
+        f"{INSTRUCTION}\n    in_turns = True\n    separator = ' '",
+        "expected one with a newline at both ends",
     ),
     (INSTRUCTION, "'Read.\\n\\n'\n    question_format = '{question}'", "did you mean 'question_form'?"),
     (DRAFT, f"{DRAFT[:-1]}, separator=' ')", "a draft of a task has no separator of its own; set `separator` of"),

@@ -145,6 +145,7 @@ class Paired(mt.Task[Step]):
     """Two datasets of the same contexts that differ in one unit."""
 
     metric = "sub_em"
+    instruction = "Read the notes.\n\n"
     placements = mt.Placements(mt.Permutation, (0,), in_order=True)
     options_type = Pair
     options: Pair
