@@ -35,7 +35,7 @@ def copied(sample: Callable[[str], Sources], folder: Path, source: Path) -> list
         else:
             drawn = sample(reader)
             first = next(iter(drawn.values()))
-            root = next(path for path in (first, *first.parents) if path.name == "sample")
+            root = next(path for path in (first, *first.parents) if path.name.endswith(f"-sample-{reader}"))
             shutil.copytree(root, folder / reader)
             places = {name: folder / reader / path.relative_to(root) for name, path in drawn.items()}
         kept = ("name", "builder", "reader", "options", "reference_length", "pages")
