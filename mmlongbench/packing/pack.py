@@ -303,8 +303,8 @@ def examples(
             required, taken = (tuple(map(rendering.unit, units)) for units in (packed.required, packed.taken))
             packed = replace(packed, required=required, taken=taken)
             shown = replace(draft, instruction=rendering.instruction)
-        if not draft.in_turns and (said := next((unit.id for unit in packed.units if unit.turns), None)):
-            raise DraftError(f"{draft.id}: unit {said!r} has turns; a task with such units sets `in_turns = True`")
+        if not draft.in_turns and (spoken := next((unit.id for unit in packed.units if unit.turns), None)):
+            raise DraftError(f"{draft.id}: unit {spoken!r} has turns; a task with such units sets `in_turns = True`")
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
         made = [e for placement in placements for e in _placed(shown, packed, counts, budget, placement, pricer, draws)]
         if draft.in_turns or not pricer.is_exact(shown):
