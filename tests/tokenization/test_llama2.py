@@ -99,6 +99,13 @@ def test_prices_add_up(first: str, rest: list[str]) -> None:
 
 
 @given(text=pages)
+def test_counts_what_it_encodes(text: str) -> None:
+    llama2 = load_tokenizer("llama2")
+    assert llama2.count(text) == len(llama2.encode(text))
+    assert llama2.price(text) == len(llama2.encode(f"\n{text}")) - len(llama2.encode("\n"))
+
+
+@given(text=pages)
 def test_decodes_to_the_text(text: str) -> None:
     llama2 = load_tokenizer("llama2")
     assert llama2._model.decode(llama2.encode(text), skip_special_tokens=False) == text.replace("▁", " ")
