@@ -1,12 +1,13 @@
 """Counts the tokens of prompts: of texts, and of images, which need their size alone."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenization.errors import TokenizationError
+from tokenization.template import ChatTemplate, Turns
 from tokenization.text import TextTokenizer
 
 if TYPE_CHECKING:
@@ -113,33 +114,9 @@ class TokenCount:
         return TokenCount(self.text + other.text, self.image + other.image)
 
 
-Part: TypeAlias = str | tuple[int, int]
-"""A text, or an image by its width and height in pixels."""
-Turns: TypeAlias = Sequence[tuple[str, Sequence[Part]]]
-"""A whole prompt: the role and the parts of each turn, in reading order; neighbouring texts are one part."""
 MANY = 100
 """The images of a prompt for which the price of an image is given; models that count images among others differently
 do so from 2 to 64 images on, and the numbers of 100 images have at most two digits."""
-
-
-class Template(Protocol):
-    """The chat template of a model."""
-
-    @property
-    def name(self) -> str:
-        """The name that was loaded: a path or a hub id."""
-        ...
-
-    @property
-    def sha256(self) -> str:
-        """The SHA-256 of the template's text, in hexadecimal."""
-        ...
-
-    def text_tokens(self, turns: Turns, text: TextTokenizer) -> int:
-        """Return the tokens of a prompt in the form that the template gives it, without its images and what the
-        template writes for an image.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +126,7 @@ class CrossModalCounter:
     text: TextTokenizer
     image: "PatchRule | VisionRule"
     """The benchmark's rule, or that of a model."""
-    template: Template | None = None
+    template: ChatTemplate | None = None
     """The chat template whose tokens are counted; None: they are not."""
 
     @property
@@ -184,7 +161,8 @@ class CrossModalCounter:
         else:
             images = self.image.total(sizes, adjacent(turns) if self.image.shared else 0)
         if self.template is not None:
-            return TokenCount(self.template.text_tokens(turns, self.text), images)
+            pieces = self.template.pieces(turns)
+            return TokenCount(self.text.count_pieces(pieces, self.template.placeholder), images)
         said = [[part for part in parts if isinstance(part, str)] for _, parts in turns]
         if isinstance(self.image, PatchRule):
             return TokenCount(sum(self.text.count("".join(texts)) for texts in said), images)
