@@ -161,8 +161,9 @@ class CrossModalCounter:
         else:
             images = self.image.total(sizes, adjacent(turns) if self.image.shared else 0)
         if self.template is not None:
-            pieces = self.template.pieces(turns)
-            return TokenCount(self.text.count_pieces(pieces, self.template.placeholder), images)
+            around = "" if isinstance(self.image, PatchRule) else self.image.around
+            pieces, placeholder = self.template.pieces(turns), self.template.placeholder
+            return TokenCount(self.text.count_pieces(pieces, placeholder, around), images)
         said = [[part for part in parts if isinstance(part, str)] for _, parts in turns]
         if isinstance(self.image, PatchRule):
             return TokenCount(sum(self.text.count("".join(texts)) for texts in said), images)
