@@ -18,8 +18,8 @@ from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
 FORMULAS: Mapping[str, Callable[..., int]] = {
     formula.__name__: formula
     for formula in (
-        *(cells.area_share, cells.broken_rows, cells.budgeted_patches, cells.fixed, cells.native_grid),
-        *(cells.padded_cells, cells.patch_cells),
+        *(cells.area_share, cells.broken_rows, cells.budgeted_patches, cells.fitted_cells, cells.fixed),
+        *(cells.limited_patches, cells.native_grid, cells.padded_cells, cells.patch_cells, tiles.alike_crops),
         *(tiles.anyres, tiles.canvas, tiles.canvas_states, tiles.closest_aspect, tiles.covering_grid, tiles.crop_units),
         *(tiles.fitted_tiles, tiles.hd_crops, tiles.long_side_tiles, tiles.numbered_slices, tiles.padded_crops),
         *(tiles.pan_and_scan, tiles.plain_tiles, tiles.quartered, tiles.scaled_tiles, tiles.sized_slices),
@@ -52,6 +52,7 @@ def built_in() -> tuple[Mapping[str, VisionRule], Mapping[str, str]]:
             shared=found.get("shared", 0),
             max_images=found.get("max_images"),
             variant_of=found.get("variant_of", ""),
+            **{key: found[key] for key in ("exact", "text", "around") if key in found},
         )
     return rules, {fold(each): name for name in rules for each in (name, *tables[name].get("aliases", ()))}
 

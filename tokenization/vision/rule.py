@@ -80,6 +80,12 @@ class VisionRule:
     variant_of: str = ""
     """The name of the rule of which this rule is another setting or another way of counting; empty if there is no such
     rule."""
+    exact: bool = True
+    """Whether what runs the model counts the same; False if the rule is only known from documentation."""
+    text: str = ""
+    """The model's text tokenizer, as `load_tokenizer` takes it; empty if none is known."""
+    around: str = ""
+    """The text that the processor puts before and after an image; each of the two counts as one token of the image."""
     _alone: Callable[[int, int], int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
