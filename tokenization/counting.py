@@ -1,7 +1,7 @@
 """Counts the tokens of prompts: of texts, and of images, which need their size alone."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
@@ -75,6 +75,10 @@ class PatchRule:
             columns, rows = (math.ceil(side * grow / self.cell) for side in (width, height))
         return columns * rows
 
+    def each(self, sizes: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the tokens of each image of a prompt."""
+        return [self.tokens(width, height) for width, height in sizes]
+
     def _cells(self, side: int) -> int:
         """Return the cells along a side before the pixel limits are applied."""
         if self.rounding == "round":
@@ -133,6 +137,11 @@ class CrossModalCounter:
     def additive(self) -> bool:
         """Whether the prices of texts add up exactly at newlines, and those of images everywhere."""
         return self.text.additive and isinstance(self.image, PatchRule) and self.template is None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether counts are those of the model, not estimates of what a service counts."""
+        return True
 
     def image_price(self, width: int, height: int) -> int:
         """Return the tokens of an image; of a model that counts an image among others differently, in a prompt of many.
