@@ -216,7 +216,8 @@ class CounterSpec(StrictModel):
         """The name of the tokenizer; empty if none is given and that of the model is not known."""
         if self.text is not None:
             return self.text
-        return "" if isinstance(self.image, str) else LLAMA2
+        rule = self.rule()
+        return LLAMA2 if isinstance(rule, PatchRule) else rule.text
 
     def rule(self) -> PatchRule | VisionRule:
         """Return the rule that counts images.
