@@ -147,6 +147,11 @@ class CrossModalCounter:
             return True
         return self.image.exact and (self.text.name != LLAMA2 or self.image.text == LLAMA2)
 
+    @property
+    def max_images(self) -> int | None:
+        """The maximum number of images in a prompt; None if there is no limit."""
+        return None if isinstance(self.image, PatchRule) else self.image.max_images
+
     def image_price(self, width: int, height: int) -> int:
         """Return the tokens of an image; of a model that counts an image among others differently, in a prompt of many.
 
