@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.example_cost import adjacent
 from tokenization import TextTokenizer, TokenizationError, VisionRule
 
 FAULTS = {
@@ -90,7 +89,7 @@ class Costs:
             images = tuple(rule.tokens(*size, place) for size, place in zip(sizes, places, strict=True))
         except TokenizationError as error:
             raise ReleaseError(str(error)) from error
-        return Cost(text, images, rule.shared * adjacent(prompt) if rule.shared else 0, len(prompt.turns))
+        return Cost(text, images, rule.shared * prompt.adjacent_images if rule.shared else 0, len(prompt.turns))
 
 
 @dataclass(frozen=True, slots=True)
