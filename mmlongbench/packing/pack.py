@@ -296,7 +296,7 @@ def examples(
         Rejected: the context shows none of `Draft.one_of`.
 
     """
-    rendering, is_additive = draft.rendered_as_text, pricer.counter.text.additive
+    rendering, is_additive = draft.rendered_as_text, pricer.counter.additive
     best, fitted, fullest, enough = None, list[PackedExample](), 0, 0
     least_over = budget.room + budget.length  # the price of the cheapest context that is over the budget
     points: list[tuple[int, int]] = []  # of each context: its price, and the tokens of its costliest prompt

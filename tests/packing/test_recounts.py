@@ -11,10 +11,11 @@ from mmlongbench.draft import Draft, Question
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, assemble, examples
 from mmlongbench.packing.pricing import Pricer
-from tokenization import CrossModalCounter, PatchRule, TextTokenizer, load_tokenizer
+from tokenization import CrossModalCounter, PatchRule, TextTokenizer, VisionRule, load_tokenizer, vision_rule
 
 WORDS = ("heron", "the", "of", "crosses", "quiet.", "harbour", "\n\n", "bells:\n", "12", " ", "—", "and")
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=60).map(" ".join)
+sizes = st.tuples(st.integers(200, 1300), st.integers(200, 1300))
 
 
 @cache
@@ -33,13 +34,26 @@ def crossing() -> TextTokenizer:
         return load_tokenizer(f"{folder}/tokenizer.json")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(texts, min_size=4, max_size=60), st.integers(60, 2000), st.booleans())
-def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(said: list[str], length: int, in_turns: bool) -> None:
-    units = [mt.Unit(f"u{n}", text, (n,), "own") for n, text in enumerate(said)]
+RULES = (PatchRule(), *map(vision_rule, ("llava-onevision-nested", "deepseek-vl2", "minicpm-v-2.6", "idefics2")))
+"""The benchmark's rule; two with crowds, one with numbers, and one with tokens that neighbours share."""
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(texts | sizes, min_size=4, max_size=60),
+    st.integers(60, 12_000),
+    st.booleans(),
+    st.sampled_from(RULES),
+)
+def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(
+    bodies: list[str | tuple[int, int]], length: int, in_turns: bool, rule: PatchRule | VisionRule
+) -> None:
+    pictures = {f"{n}.jpg": body for n, body in enumerate(bodies) if not isinstance(body, str)}
+    shown = [body if isinstance(body, str) else mt.Image(f"{n}.jpg") for n, body in enumerate(bodies)]
+    units = [mt.Unit(f"u{n}", body, (n,), "own") for n, body in enumerate(shown)]
     question = Question("q", ("\n\nQuestion: which?\nAnswer:",))
     draft = Draft((), mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,), in_turns=in_turns)
-    pricer, budget = Pricer(CrossModalCounter(crossing(), PatchRule()), {}), TokenBudget(length, 8)
+    pricer, budget = Pricer(CrossModalCounter(crossing(), rule), pictures), TokenBudget(length, 8)
     try:
         (example,) = examples(draft, budget, [None], pricer, mt.Draws(("q",)))
     except DoesNotFitError:
