@@ -137,7 +137,9 @@ class Pricer:
     def _frame(self, prompt: Prompt) -> TokenCount:
         if prompt not in self._frames:
             _no_marker(prompt.text)
-            self._frames[prompt] = self.whole(prompt)
+            # its images will be among those of the units
+            images = sum(self.counter.image_price(*self._size(path)) for path in prompt.images)
+            self._frames[prompt] = TokenCount(self.whole(prompt).text, images)
         return self._frames[prompt]
 
     def is_exact(self, draft: Draft) -> bool:
