@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -30,7 +31,7 @@ from mmlongbench.release.audit import Target, Visit, fit, is_download
 from mmlongbench.release.audit import audit as audit_files
 from mmlongbench.release.cost_tables import example_row, unit_rows, writing
 from mmlongbench.release.example_cost import ExampleCost, Model, models_of
-from mmlongbench.release.file_audit import UNREADABLE, FileAudit, ModelTally, short_tokens, tokens_text
+from mmlongbench.release.file_audit import UNREADABLE, FileAudit, ModelTally, RemarkTally, short_tokens, tokens_text
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.release import PublicFile
@@ -169,12 +170,13 @@ def _to_fit(models: Sequence[Model], name: str) -> tuple[Model, int]:
 
 
 def _notes(audits: Sequence[FileAudit], models: Sequence[Model]) -> list[str]:
-    """Return a sentence that names the models whose text another tokenizer counts; empty if there are none."""
+    """Return sentences that say by which model a release was counted, and whose text another tokenizer counts."""
+    counted = dict.fromkeys(f"counted as {audit.counted_as}" for audit in audits if audit.counted_as)
     without = [model.name for model in models if model.text is None]
     names = ", ".join(without) if len(without) <= _NAMED else f"{len(without)} models"
     counters = " and ".join(sorted({audit.tokenizer for audit in audits} - {""}))
     said = f"text of {names} is counted by the release's tokenizer, {counters}"
-    return [f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else []
+    return [*counted, *([f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else [])]
 
 
 def _unfit(audits: Sequence[FileAudit]) -> Iterator[str]:
@@ -406,9 +408,18 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
     """Print what builders noticed about the records of each file: how many examples each remark is about, and
     how many of these have each fault.
     """
+    # files of which every example has one same fault share a line
+    lines: dict[tuple[str, ...], list[tuple[FileAudit, RemarkTally]]] = {}
     for audit in audits:
         if audit.recall:
             say(f"{audit.file}: pages with the answer: {said_recall(audit.recall)}")
         for subject, tally in audit.remarks.items():
-            faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
-            say(f"{audit.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
+            is_shared = [*tally.faults.values()] == [tally.examples]
+            key = (subject, *tally.faults) if is_shared else (subject, "in", audit.file)
+            lines.setdefault(key, []).append((audit, tally))
+    for (subject, *_), files in lines.items():
+        audit, first = files[0]
+        examples, faults = sum(tally.examples for _, tally in files), sum((t.faults for _, t in files), Counter[str]())
+        said = [f"{number:,} {fault} (first {first.first[fault]})" for fault, number in faults.items()]
+        where = audit.file if len(files) == 1 else f"{len(files)} files"
+        say(f"{where}: {subject}: {examples:,}, {'; '.join(said) if said else 'all right'}")

@@ -292,6 +292,22 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in MAKERS} | {"libjpeg-turbo": str(features.version("libjpeg_turbo"))}
 
 
+def counted_as(counter: Mapping[str, Any]) -> str:
+    """Return the model by which a dataset of a lock was counted, whose `counter` is given, with the files that count;
+    empty if it was the benchmark's rule of images.
+
+    >>> tokenizer, image = {"name": "mine.json", "sha256": "0"}, {"model": "gemma4"}
+    >>> counted_as({"tokenizer": tokenizer, "image": image, "exact": False})
+    'gemma4, texts by mine.json; these are estimates, for what it counts is not known exactly'
+    """
+    if "model" not in counter.get("image", {}):
+        return ""
+    template = f", with the chat template {counter['template']['name']}" if "template" in counter else ""
+    exact = counter.get("exact", True)
+    doubt = "" if exact else "; these are estimates, for what it counts is not known exactly"
+    return f"{counter['image']['model']}, texts by {counter['tokenizer']['name']}{template}{doubt}"
+
+
 def lock_bytes(lock: Lock) -> list[bytes]:
     """Return the parts of a lock file, as bytes; the file is indented, so that a person can read and compare it."""
     return [json.dumps(lock.public(), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"), b"\n"]
