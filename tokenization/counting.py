@@ -180,13 +180,12 @@ class CrossModalCounter:
         else:
             images, around = rule.total(sizes, adjacent(turns) if rule.shared else 0), rule.around
         if self.template is not None:
-            pieces = _with_around(self.template.pieces(turns), around)
-            text = self.text.count_pieces(pieces, self.template.placeholder)
-        elif isinstance(rule, PatchRule):
+            pieces, placeholder = self.template.pieces(turns), self.template.placeholder
+            return TokenCount(self.text.count_pieces(pieces, placeholder, around), images)
+        if isinstance(rule, PatchRule):
             said = ("".join(part for part in parts if isinstance(part, str)) for _, parts in turns)
-            text = sum(map(count, said))
-        else:
-            text = sum(count(piece) for _, parts in turns for piece in _with_around(_pieces(parts), around))
+            return TokenCount(sum(map(count, said)), images)
+        text = sum(count(piece) for _, parts in turns for piece in _with_around(_pieces(parts), around))
         return TokenCount(text - 2 * len(sizes) * bool(around), images)
 
     def count(self, text: str, sizes: Iterable[tuple[int, int]]) -> TokenCount:

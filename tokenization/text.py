@@ -79,24 +79,28 @@ class TextTokenizer:
             return self.count("\n" + text) - self._newline
         return self._sum_of_lines(text)
 
-    def count_pieces(self, pieces: Sequence[str], placeholder: str) -> int:
+    def count_pieces(self, pieces: Sequence[str], placeholder: str, around: str = "") -> int:
         """Return the tokens of a rendered conversation without its images, which part the pieces.
 
         Each special token that the tokenizer has counts as one token, as in the model's own processor. So it does in
         what a text quotes. `placeholder` is what the chat template writes for an image. If it consists of special
         tokens, it stands between the pieces: a tokenizer may cut the text after one in another way than a first text.
+        `around` stands before and after it, less the two tokens that the image's own count has for it.
         """
         if not self._special:  # a copy, because the setting belongs to the tokenizer; made here, as it takes a second
             self._special.append(type(self._model).from_str(self._model.to_str()))
             self._special[0].encode_special_tokens = False
-        model = self._special[0]
+        model, images = self._special[0], len(pieces) - 1
+        whole = f"{around}{placeholder}{around}".join(pieces)
         apart = model.encode(placeholder, add_special_tokens=False).ids
-        texts = [placeholder.join(pieces)] if {*apart} <= {*model.get_added_tokens_decoder()} else [*pieces]
+        is_special = not images or (bool(apart) and {*apart} <= {*model.get_added_tokens_decoder()})
         try:
-            tokens = sum(map(len, model.encode_batch_fast(texts, add_special_tokens=False)))
+            found = model.encode_batch_fast(
+                [whole] if is_special else whole.split(placeholder), add_special_tokens=False
+            )
         except TypeError as error:
-            raise _refusal("".join(texts)) from error
-        return tokens - len(apart) * (len(pieces) - 1) if len(texts) < len(pieces) else tokens
+            raise _refusal(whole) from error
+        return sum(map(len, found)) - images * (len(apart) * is_special + 2 * bool(around))
 
     def _sum_of_lines(self, text: str, before: str = "") -> int:
         """Return the price of a text, with what comes before it. The tokens of lines are kept, since prompts show the

@@ -180,3 +180,18 @@ def test_special_tokens_count_as_one(tokenizer: str) -> None:
     assert text.count_pieces(["", ""], template.placeholder) == 0
     with pytest.raises(TokenizationError, match="lone surrogate"):
         text.count_pieces(["\ud800"], "")
+
+
+def test_what_a_processor_puts_around_an_image_merges_with_the_text_beside_it(tmp_path: Path) -> None:
+    vocab = {each: at for at, each in enumerate(("Ċ", "ĊĊ", "ĊĊĊ", "a", "<i>"))}
+    model = Tokenizer(models.BPE(vocab=vocab, merges=[("Ċ", "Ċ"), ("ĊĊ", "Ċ")]))
+    model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    model.save(str(tmp_path / "plain.json"))
+    model.add_special_tokens(["<i>"])
+    model.save(str(tmp_path / "special.json"))
+    special, plain = (load_tokenizer(str(tmp_path / f"{name}.json")) for name in ("special", "plain"))
+    for text in (special, plain):
+        assert text.count_pieces(["a", "a"], "<i>", "\n\n") == 2  # less the two that the image has
+        assert text.count_pieces(["a\n", "\na"], "<i>", "\n\n") == 2  # three newlines are one token, too
+        assert text.count_pieces(["a\n\n", "a"], "<i>", "\n\n") == 3  # three newlines and one
+        assert text.count_pieces(["a\n\n"], "<i>", "\n\n") == 2
