@@ -241,7 +241,7 @@ def _plan_dataset(
         fingerprints={name: fingerprints[name] for name in given},
         documents=usable,
         refused=refused,
-        counter=locked_counter(spec.counter, bound.counter),
+        counter=locked_counter(bound.counter),
         corpus=corpus,
         errata=next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
         code=bound.code,

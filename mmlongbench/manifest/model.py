@@ -229,7 +229,8 @@ class CounterSpec(StrictModel):
         try:
             if isinstance(self.image, ImageSpec):
                 return PatchRule(**self.image.model_dump())
-            return vision_rule(self.image)
+            rule = vision_rule(self.image)
+            return PatchRule() if rule.name == "mmlongbench" else rule
         except TokenizationError as error:
             raise ManifestError(f"counter.image: {error}") from error
 
