@@ -138,7 +138,7 @@ def audit(
         from mmlongbench.web.kit import write_page
 
         title = f"Audit of {', '.join(path.resolve().name for path in paths)}"
-        write_page(html, audit_page(title, audits, counted, notes))
+        write_page(html, audit_page(title, audits, counted, [*_counted(audits), *notes]))
     if fitted:
         _show_fit(target, *fitted, is_aside=as_json or as_csv)
     unfit = list(_unfit(audits)) if check else []
@@ -169,14 +169,18 @@ def _to_fit(models: Sequence[Model], name: str) -> tuple[Model, int]:
     raise ReleaseError(f"--fit {name}: is not among --models")
 
 
+def _counted(audits: Sequence[FileAudit]) -> list[str]:
+    """Return sentences that say for which models the files were counted."""
+    return [*dict.fromkeys(f"counted as {audit.counted_as}" for audit in audits if audit.counted_as)]
+
+
 def _notes(audits: Sequence[FileAudit], models: Sequence[Model]) -> list[str]:
-    """Return sentences that say by which model a release was counted, and whose text another tokenizer counts."""
-    counted = dict.fromkeys(f"counted as {audit.counted_as}" for audit in audits if audit.counted_as)
+    """Return a sentence that names the models whose text another tokenizer counts; empty if there are none."""
     without = [model.name for model in models if model.text is None]
     names = ", ".join(without) if len(without) <= _NAMED else f"{len(without)} models"
     counters = " and ".join(sorted({audit.tokenizer for audit in audits} - {""}))
     said = f"text of {names} is counted by the release's tokenizer, {counters}"
-    return [*counted, *([f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else [])]
+    return [f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else []
 
 
 def _unfit(audits: Sequence[FileAudit]) -> Iterator[str]:
@@ -408,6 +412,8 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
     """Print what builders noticed about the records of each file: how many examples each remark is about, and
     how many of these have each fault.
     """
+    for said in _counted(audits):
+        say(said)
     # files of which every example has one same fault share a line
     lines: dict[tuple[str, ...], list[tuple[FileAudit, RemarkTally]]] = {}
     for audit in audits:
@@ -420,6 +426,6 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
     for (subject, *_), files in lines.items():
         audit, first = files[0]
         examples, faults = sum(tally.examples for _, tally in files), sum((t.faults for _, t in files), Counter[str]())
-        said = [f"{number:,} {fault} (first {first.first[fault]})" for fault, number in faults.items()]
+        found = [f"{number:,} {fault} (first {first.first[fault]})" for fault, number in faults.items()]
         where = audit.file if len(files) == 1 else f"{len(files)} files"
-        say(f"{where}: {subject}: {examples:,}, {'; '.join(said) if said else 'all right'}")
+        say(f"{where}: {subject}: {examples:,}, {'; '.join(found) if found else 'all right'}")

@@ -20,7 +20,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.licences import LicenceSpec, licence_spec
 from mmlongbench.manifest.strict_model import explain
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOKENIZERS, TOMBSTONES
 from mmlongbench.task.file_formats import to_json
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
@@ -412,7 +412,8 @@ def is_release_path(name: str) -> bool:
     """Return whether a name in a lock can be that of a file of a release, below its folder."""
     pure = PurePosixPath(name)
     is_inside = ".." not in pure.parts and not pure.is_absolute() and "\\" not in name and "\0" not in name
-    return is_inside and (name == REJECTS or (len(pure.parts) > 1 and pure.parts[0] in (DATA, IMAGES, ITEMS)))
+    is_below = len(pure.parts) > 1 and pure.parts[0] in (DATA, IMAGES, ITEMS, TOKENIZERS)
+    return is_inside and (name == REJECTS or is_below)
 
 
 def leads_out(release: Path, name: str) -> bool:
