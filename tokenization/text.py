@@ -7,10 +7,12 @@ import lzma
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokenization.errors import TokenizationError
+from tokenization.ranks import of_tekken, of_tiktoken
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -27,6 +29,7 @@ MAX_WORDS = 1 << 18
 """The number of words whose tokens are kept; a word takes about 200 bytes."""
 _WORD = re.compile("[ \u2581]*[^ \u2581]+|[ \u2581]+")
 """A word of SentencePiece: blanks, which it writes as U+2581, and what follows them up to the next blank."""
+_PACKAGED = re.compile(r"([A-Za-z_]\w*):(.+)", re.ASCII)
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -143,30 +146,19 @@ class TextTokenizer:
 
 
 def load_tokenizer(name: str) -> TextTokenizer:
-    """Load a tokenizer: `llama2` (embedded), the path of a `tokenizer.json`, or a hub id `owner/name` (downloaded).
+    """Load a tokenizer: `llama2` (embedded), the path of a `tokenizer.json` or a `tekken.json`, a hub id `owner/name`
+    (downloaded), or that of an installed package: `tiktoken:ENCODING`, or `PACKAGE:FILE` for such a file in it.
 
     If a path and a hub id have the same name, the path is loaded. Only `llama2` is known to be additive, and only
     `llama2` is kept in memory.
     """
-    path = tokenizer_file(name)
-    if path is None:
-        return _llama2()
-    if path.is_dir():
-        raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
-    try:
-        if not path.is_file():  # reading a pipe or a device might never end
-            raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
-        content = path.read_bytes()
-    except OSError as error:
-        raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error
-    return _build(name, content, additive=False)
+    content = tokenizer_json(name)
+    return _llama2() if content is None else _build(name, content, additive=False)
 
 
-def tokenizer_file(name: str) -> Path | None:
-    """Return the file of a tokenizer that `load_tokenizer` loads; None for the embedded one. The file of a hub id is
-    downloaded unless the local cache has it.
+def tokenizer_json(name: str) -> bytes | None:
+    """Return a tokenizer that `load_tokenizer` loads as the bytes of a tokenizer.json; None for the embedded one. The
+    file of a hub id is downloaded unless the local cache has it.
     """
     if name == LLAMA2:
         return None
@@ -176,18 +168,60 @@ def tokenizer_file(name: str) -> Path | None:
     except OSError as error:
         reason = error.strerror
         raise TokenizationError(f"tokenizer {name!r}: cannot look for a file of this path ({reason})") from error
-    if is_there:
-        return path
-    if HUB_ID.fullmatch(name) and path.suffix != ".json":
+    if not is_there and (found := _PACKAGED.fullmatch(name)):
+        return _of_package(name, *found.groups())
+    if not is_there:
+        path = _of_hub(name)
+    elif path.is_dir():
+        raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
+    try:
+        if not path.is_file():  # reading a pipe or a device might never end
+            raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
+        return _converted(name, path.read_bytes())
+    except OSError as error:
+        raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error
+
+
+def _of_hub(name: str) -> Path:
+    if HUB_ID.fullmatch(name) and not name.endswith(".json"):
         return hub_files("tokenizer", name, "tokenizer.json")[0]
-    if "/" in name or path.suffix == ".json":
+    if "/" in name or name.endswith(".json"):
         raise TokenizationError(f"tokenizer {name!r}: there is no such file; give the path of a tokenizer.json")
     near = difflib.get_close_matches(name.lower(), [LLAMA2])
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise TokenizationError(
-        f"no tokenizer {name!r}: {hint}There are {LLAMA2!r} (embedded), the path of a tokenizer.json, and a hub id "
-        "'owner/name'"
+        f"no tokenizer {name!r}: {hint}There are {LLAMA2!r} (embedded), the path of a tokenizer.json, a hub id "
+        "'owner/name', 'tiktoken:ENCODING' and 'PACKAGE:FILE'"
     )
+
+
+@functools.lru_cache(maxsize=2)  # converting takes seconds
+def _of_package(name: str, package: str, file: str) -> bytes:
+    """Return an encoding of tiktoken, or a file of an installed package."""
+    try:
+        content = of_tiktoken(file) if package == "tiktoken" else resources.files(package).joinpath(file).read_bytes()
+    except ImportError as error:
+        raise TokenizationError(f"tokenizer {name!r}: pip install {package} first ({error})") from error
+    except Exception as error:  # tiktoken downloads, and its client's errors have no common base
+        raise TokenizationError(
+            f"tokenizer {name!r}: the package {package} has no {file!r}, or cannot load it ({error}); check the name "
+            "and the connection"
+        ) from error
+    return _converted(name, content)
+
+
+def _converted(name: str, content: bytes) -> bytes:
+    """Return a tekken.json as a tokenizer.json, and any other file as it is."""
+    if b'"token_bytes"' not in content[:4096]:
+        return content
+    try:
+        return of_tekken(content)
+    except ImportError as error:
+        raise TokenizationError(f"tokenizer {name!r}: pip install mistral_common first ({error})") from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise TokenizationError(f"tokenizer {name!r} is not a tekken.json that can be used: {error}") from error
 
 
 @functools.cache
