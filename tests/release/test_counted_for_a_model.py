@@ -169,7 +169,13 @@ def test_an_unknown_model_is_one_line_with_the_nearest(own: Path, tmp_path: Path
     assert "counter.image: no vision rule 'qwen2.6-vl': did you mean " in refused.err
     unknown = build(own, tmp_path / "out", "--set", "counter=claude-sonnet-4")
     assert (unknown.code, unknown.err.count("\n")) == (2, 1)
-    for part in ("texts of claude-sonnet-4;", "counter.text", "the path of a tokenizer.json", "a hub id", "'llama2'"):
+    for part in (
+        "texts of claude-sonnet-4;",
+        "counter.text",
+        "the path of a tokenizer.json",
+        "a hub id",
+        "tiktoken:o200k_base",
+    ):
         assert part in unknown.err
 
 
