@@ -279,7 +279,7 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
         draws=Draws((spec.seed, spec.drawn_name)),
         sample_draws=Draws((sample_seed, spec.drawn_name, "sample")),
     )
-    counter, planned = locked_counter(spec.counter, bound.counter), plan.counter
+    counter, planned = locked_counter(bound.counter), plan.counter
     if changed := next((key for key in {**planned, **counter} if planned.get(key) != counter.get(key)), ""):
         raise SourceChangedError(
             f"dataset {name!r}: counter.{changed} is not the one that this build was started with "

@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -30,7 +31,7 @@ from mmlongbench.release.audit import Target, Visit, fit, is_download
 from mmlongbench.release.audit import audit as audit_files
 from mmlongbench.release.cost_tables import example_row, unit_rows, writing
 from mmlongbench.release.example_cost import ExampleCost, Model, models_of
-from mmlongbench.release.file_audit import UNREADABLE, FileAudit, ModelTally, short_tokens, tokens_text
+from mmlongbench.release.file_audit import UNREADABLE, FileAudit, ModelTally, RemarkTally, short_tokens, tokens_text
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.release import PublicFile
@@ -137,7 +138,7 @@ def audit(
         from mmlongbench.web.kit import write_page
 
         title = f"Audit of {', '.join(path.resolve().name for path in paths)}"
-        write_page(html, audit_page(title, audits, counted, notes))
+        write_page(html, audit_page(title, audits, counted, [*_counted(audits), *notes]))
     if fitted:
         _show_fit(target, *fitted, is_aside=as_json or as_csv)
     unfit = list(_unfit(audits)) if check else []
@@ -166,6 +167,11 @@ def _to_fit(models: Sequence[Model], name: str) -> tuple[Model, int]:
         if model.name == name and model.window:
             return model, model.window
     raise ReleaseError(f"--fit {name}: is not among --models")
+
+
+def _counted(audits: Sequence[FileAudit]) -> list[str]:
+    """Return sentences that say for which models the files were counted."""
+    return [*dict.fromkeys(f"counted as {audit.counted_as}" for audit in audits if audit.counted_as)]
 
 
 def _notes(audits: Sequence[FileAudit], models: Sequence[Model]) -> list[str]:
@@ -406,9 +412,20 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
     """Print what builders noticed about the records of each file: how many examples each remark is about, and
     how many of these have each fault.
     """
+    for said in _counted(audits):
+        say(said)
+    # files of which every example has one same fault share a line
+    lines: dict[tuple[str, ...], list[tuple[FileAudit, RemarkTally]]] = {}
     for audit in audits:
         if audit.recall:
             say(f"{audit.file}: pages with the answer: {said_recall(audit.recall)}")
         for subject, tally in audit.remarks.items():
-            faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
-            say(f"{audit.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
+            is_shared = [*tally.faults.values()] == [tally.examples]
+            key = (subject, *tally.faults) if is_shared else (subject, "in", audit.file)
+            lines.setdefault(key, []).append((audit, tally))
+    for (subject, *_), files in lines.items():
+        audit, first = files[0]
+        examples, faults = sum(tally.examples for _, tally in files), sum((t.faults for _, t in files), Counter[str]())
+        found = [f"{number:,} {fault} (first {first.first[fault]})" for fault, number in faults.items()]
+        where = audit.file if len(files) == 1 else f"{len(files)} files"
+        say(f"{where}: {subject}: {examples:,}, {'; '.join(found) if found else 'all right'}")

@@ -190,7 +190,8 @@ def audit_file(
         known = "dataset of the lock" if release.is_locked else "known dataset"
         audit.problem(f"no {known} has a file of this name", _WHOLE)
         return audit
-    audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.counter.text.name
+    audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.tokenizer
+    audit.counted_as = file.dataset.counted_as
     checks = None
     if release.is_locked:
         if file.sha256 is None:

@@ -105,7 +105,7 @@ class ProblemFigures(_Line):
 
 
 class AuditLine(_Line):
-    """The counts of one file; `models`, `remarks` and `recall` are there only if they have entries."""
+    """The counts of one file; `models`, `remarks`, `recall` and `counted_as` are there only if they say something."""
 
     file: str
     """The path below `mmlb_data/`; for problems elsewhere, the part of the release, such as `mmlb_image`."""
@@ -131,6 +131,8 @@ class AuditLine(_Line):
     """What the builder noticed about the records."""
     recall: dict[str, float] = {}
     """If contexts are retrieved: the mean share of a question's answer pages among the first k pages, by k."""
+    counted_as: str = ""
+    """The model by which the file was counted, in words; not there if it was the benchmark's rule of images."""
     problems: list[ProblemFigures]
     """The problems that were found; empty if there are none."""
 
@@ -286,6 +288,8 @@ class FileAudit:
     dataset: str = ""
     tokenizer: str = ""
     """The tokenizer that its text was counted with."""
+    counted_as: str = ""
+    """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
     """What its builder noticed, by subject."""
     gold_ranks: list[tuple[int, ...]] = field(default_factory=list)
@@ -342,6 +346,7 @@ class FileAudit:
                 for subject, tally in self.remarks.items()
             ],
             "recall": self.recall,
+            "counted_as": self.counted_as,
         }
         return AuditLine(
             file=self.file,

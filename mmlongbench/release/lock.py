@@ -20,7 +20,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.licences import LicenceSpec, licence_spec
 from mmlongbench.manifest.strict_model import explain
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOKENIZERS, TOMBSTONES
 from mmlongbench.task.file_formats import to_json
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
@@ -292,6 +292,22 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in MAKERS} | {"libjpeg-turbo": str(features.version("libjpeg_turbo"))}
 
 
+def counted_as(counter: Mapping[str, Any]) -> str:
+    """Return the model by which a dataset of a lock was counted, whose `counter` is given, with the files that count;
+    empty if it was the benchmark's rule of images.
+
+    >>> tokenizer, image = {"name": "mine.json", "sha256": "0"}, {"model": "gemma4"}
+    >>> counted_as({"tokenizer": tokenizer, "image": image, "exact": False})
+    'gemma4, texts by mine.json; these are estimates, for what it counts is not known exactly'
+    """
+    if "model" not in counter.get("image", {}):
+        return ""
+    template = f", with the chat template {counter['template']['name']}" if "template" in counter else ""
+    exact = counter.get("exact", True)
+    doubt = "" if exact else "; these are estimates, for what it counts is not known exactly"
+    return f"{counter['image']['model']}, texts by {counter['tokenizer']['name']}{template}{doubt}"
+
+
 def lock_bytes(lock: Lock) -> list[bytes]:
     """Return the parts of a lock file, as bytes; the file is indented, so that a person can read and compare it."""
     return [json.dumps(lock.public(), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"), b"\n"]
@@ -396,7 +412,8 @@ def is_release_path(name: str) -> bool:
     """Return whether a name in a lock can be that of a file of a release, below its folder."""
     pure = PurePosixPath(name)
     is_inside = ".." not in pure.parts and not pure.is_absolute() and "\\" not in name and "\0" not in name
-    return is_inside and (name == REJECTS or (len(pure.parts) > 1 and pure.parts[0] in (DATA, IMAGES, ITEMS)))
+    is_below = len(pure.parts) > 1 and pure.parts[0] in (DATA, IMAGES, ITEMS, TOKENIZERS)
+    return is_inside and (name == REJECTS or is_below)
 
 
 def leads_out(release: Path, name: str) -> bool:

@@ -18,6 +18,7 @@ from mmlongbench.manifest.strict_model import explain
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import LOCK, TOKENIZERS
+from mmlongbench.release.lock import counted_as
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
@@ -76,9 +77,14 @@ class ReadDataset:
         return locked_rule(self.locked) if self.locked else self.spec.counter.rule()
 
     @property
-    def is_exact(self) -> bool:
-        """Whether its counts are those of the model, not estimates of what a service counts."""
-        return bool(self.locked.get("exact", True))
+    def counted_as(self) -> str:
+        """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
+        return counted_as(self.locked)
+
+    @property
+    def tokenizer(self) -> str:
+        """The name of the tokenizer of its texts, without its folder."""
+        return str(self.locked["tokenizer"]["name"]) if self.locked else self.counter.text.name
 
     @cached_property
     def price(self) -> Callable[[str], int]:

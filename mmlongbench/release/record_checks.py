@@ -58,7 +58,7 @@ class RecordChecks:
         self._assets = KnownAssets.of(release.path, dataset.name) if ASSETS in release.lock.files else None
         self._seen: set[tuple[str, float | None, int | None]] = set()
         counter = dataset.counter
-        merges = f"not compared, for the tokenizer {counter.text.name} may merge texts across newlines"
+        merges = f"not compared, for the tokenizer {dataset.tokenizer} may merge texts across newlines"
         if counter.text.additive:
             merges = "not compared, for the tokens of a model's prompt are no sum of those of its parts"
         self.unplaced = "" if counter.additive else merges

@@ -195,7 +195,7 @@ def rule_fields(rule: VisionRule) -> dict[str, Any]:
     return values | {each.name: found for each in others if (found := getattr(rule, each.name)) != each.default}
 
 
-_NOT_COUNTING = ("name", "formula", "parameters", "provenance", "among", "by_place", "variant_of")
+_NOT_COUNTING = ("name", "formula", "parameters", "provenance", "among", "by_place", "variant_of", "exact", "text")
 """The fields of a rule that its values have in another form, or that no count depends on."""
 
 
