@@ -93,7 +93,7 @@ class Packed:
         return (*self.required, *self.taken)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes twice as long to make, and there are millions
 class PlacedUnit:
     """A unit with its position in a prompt."""
 
@@ -353,7 +353,7 @@ def _placed(
         gaps = separator * max(0, len(items) - 1)
         context = TokenCount(sum(item.count.text for item in items) + gaps, sum(item.count.image for item in items))
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
-    for item in items:
+    for item in (item for item in items if item.unit.needles):
         text, at = item.unit.text, 0
         for needle in item.unit.needles:  # in reading order; two may be the same sentence
             at = text.index(str(needle.body), at)
