@@ -46,8 +46,8 @@ class ExampleChecks:
         self._bound, self._builder = bound, bound.builder
         self._scored: dict[str, bytes] = {}
         """A digest of the last answer of each question that the metric can score."""
-        self._passed: dict[str, Unit] = {}
-        """The units of the last example that passed `check_units`, by their ids."""
+        self._passed: tuple[Unit, ...] = ()
+        """The units of the last example that passed `check_units`."""
 
     def check_draft(self, draft: Draft, row: Row) -> None:
         """Refuse a draft unless it has exactly one question, with the id of the row, and no gold unit has a place if
@@ -73,12 +73,11 @@ class ExampleChecks:
         fault = ""
         # the units of a further placement are the same, but for texts that needles stand in
         units, passed = example.units, self._passed
-        unlike = [unit for unit in units if passed.get(unit.id) is not unit]
-        if len(units) != len(passed) or any(
-            unit.id not in passed or passed[unit.id].images != unit.images for unit in unlike
-        ):
-            unlike = list(units)
-        for unit in unlike:
+        known, now = set(map(id, passed)), set(map(id, units))
+        new = [unit for unit in units if id(unit) not in known]
+        gone = (unit for unit in passed if id(unit) not in now)
+        is_alike = {unit.id: unit.images for unit in new} == {unit.id: unit.images for unit in gone}
+        for unit in new if is_alike else units:
             if fault := unit_fault(unit):
                 pass
             elif unit.role not in ROLES:
@@ -109,7 +108,7 @@ class ExampleChecks:
         if has_placements and not any(unit.place is None or unit.needles for unit in units):
             todo = "give one the role needle and `place=None`"
             raise self._broken("draft()", f"the task has placements, and no required unit is a needle; {todo}", row)
-        self._passed = {unit.id: unit for unit in units}
+        self._passed = units
 
     def check_record(self, example: PackedExample, record: Record, row: Row) -> bytes:
         """Return the line of a record, or refuse the record: it must have the row's id and a usable answer, JSON must

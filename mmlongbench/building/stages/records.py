@@ -54,8 +54,7 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     pages: set[str] = set()
     texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
-    before: dict[str, Unit] = {}
-    """The units of the example before, by their ids: other placements of a question show the same ones."""
+    before: tuple[Unit, ...] = ()  # other placements of a question show the same units
     for line, example in pack_rows(dataset, rows, parse_length(cell)):
         if example and dataset.sources.has_images:
             for path in example.prompt.images:
@@ -63,15 +62,14 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
                     pictures.setdefault(path, set()).add(origin)
         if example and isinstance(line, PackedRecord):
             pages.update(filter(None, line.items["image"]))
-            units = {unit.id: unit for unit in example.units}
-            for unit in (unit for unit in units.values() if before.get(unit.id) is not unit):
+            known, before = set(map(id, before)), example.units
+            for unit in (unit for unit in example.units if id(unit) not in known):
                 if isinstance(unit.body, str):
                     said = [part for part in unit.parts if isinstance(part, str)] if unit.turns else [unit.body]
                     chars, digest = text_digest(next(iter(said), ""))
                     texts.add((unit.id, chars, digest.hex()))
                 if unit.further or unit.turns:
                     pages.update(unit.images)  # crops of a page, pictures of turns
-            before = units
         yield line
     origins = {path: sorted(names) for path, names in sorted(pictures.items())}
     yield ShownImages(sorted(pages - pictures.keys()), origins, sorted(texts))
