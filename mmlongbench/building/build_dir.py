@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmlongbench.building.shard_results import Line, to_fields
+from mmlongbench.building.shard_results import Line, PackedRecord, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.lengths import format_length
@@ -189,6 +189,8 @@ class BuildDir:
             for line in lines:
                 plain = plain_json(to_fields(line))
                 data = plain + b"\n" if plain else to_json(to_fields(line))
+                if isinstance(line, PackedRecord):
+                    data += line.line
                 size += len(data)
                 digest.update(data)
                 yield data
@@ -234,8 +236,13 @@ class BuildDir:
         with self.result(shard).open("rb", buffering=_READ) as lines:
             while start < end.bytes and (line := lines.readline()):
                 digest.update(line)
-                yield start, self._parsed(line, kind, shard)
-                start += len(line)
+                parsed, size = self._parsed(line, kind, shard), len(line)
+                if isinstance(parsed, PackedRecord):
+                    parsed.line = lines.readline()
+                    digest.update(parsed.line)
+                    size += len(parsed.line)
+                yield start, parsed
+                start += size
         if digest.hexdigest() != end.sha256:
             raise self.damaged(shard)
 

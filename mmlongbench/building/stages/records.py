@@ -301,7 +301,7 @@ def _reject(dataset: Dataset, row: Row, error: DoesNotFitError | Rejected, lengt
 def _packed_record(dataset: Dataset, example: PackedExample, row: Row, first: FirstPlacements) -> PackedRecord:
     record, line = released_record(dataset, example, row)
     dataset.checks.check_placements(example, record, row, first)
-    return PackedRecord(line.decode(), _items(example), example.ran_dry, example.missing)
+    return PackedRecord(_items(example), example.ran_dry, example.missing, line)
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> tuple[Record, bytes]:
