@@ -269,8 +269,24 @@ def shown_name(name: str) -> str:
 
 def visible_files(folder: Path) -> list[Path]:
     """Return all files below a folder, sorted, except files and folders whose name begins with a dot."""
-    below = (found for found in folder.rglob("*") if found.is_file())
-    return sorted(f for f in below if not any(part.startswith(".") for part in f.relative_to(folder).parts))
+    found, folders = list[Path](), [os.fspath(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # `rglob` would ask the disk about each file
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif _is_file(entry):
+                    found.append(Path(entry.path))
+    return sorted(found)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself
+        return False
 
 
 def file_inside(folder: Path, name: str | PurePath) -> Path | None:

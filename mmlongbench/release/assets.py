@@ -6,12 +6,13 @@ build finishes, and an audit compares it with the prompts.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
@@ -123,17 +124,12 @@ def write_assets(path: Path, assets: Iterable[Asset]) -> int:
     types: dict[str, pa.DataType] = {"sha256": pa.binary(32), "chars": pa.int32()}
     schema = pa.schema([(column.name, types.get(column.name, pa.string())) for column in fields(Asset)])
 
-    def stored(asset: Asset, column: str) -> object:
-        value = getattr(asset, column)
-        if column == "sha256":
-            return bytes.fromhex(value)
-        return as_utf8(value) if isinstance(value, str) else value
-
+    stored: dict[str, Callable[[Any], object]] = {"sha256": bytes.fromhex, "chars": lambda chars: chars}
     count, rest = 0, iter(assets)
     with atomic_write(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         first = list(islice(rest, _ROWS))  # is written also if it is empty
         for rows in chain([first], iter(lambda: list(islice(rest, _ROWS)), [])):
-            columns = {name: [stored(asset, name) for asset in rows] for name in schema.names}
+            columns = {name: list(map(stored.get(name, as_utf8), map(attrgetter(name), rows))) for name in schema.names}
             writer.write_table(pa.table(columns, schema))
             count += len(rows)
     return count
