@@ -257,7 +257,7 @@ def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[
 def jpeg(page: "Page", dpi: int, quality: int, clip: object = None) -> tuple[tuple[int, int], bytes]:
     """Return the size in pixels and the JPEG of a page, or of a part of it.
 
-    It is encoded by Pillow, which is faster than PyMuPDF's own writers; the pixels are not copied.
+    It is encoded by Pillow, which is faster than PyMuPDF's own writers; the pixels are copied once.
     """
     from PIL import Image
 
@@ -265,7 +265,9 @@ def jpeg(page: "Page", dpi: int, quality: int, clip: object = None) -> tuple[tup
 
     pixels = drawn(page, dpi, clip)
     size, buffer = (pixels.width, pixels.height), io.BytesIO()
-    Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1).save(buffer, "JPEG", quality=quality)
+    picture = Image.new("RGB", size, None)  # not filled first, as `frombuffer` does
+    picture.frombytes(pixels.samples_mv)
+    picture.save(buffer, "JPEG", quality=quality)
     return size, buffer.getvalue()
 
 
