@@ -185,6 +185,8 @@ class Pictures:
                 release.
 
         """
+        if name in self._known:
+            return self._known[name]
         name = normpath(name)  # `./a.png` means `a.png`
         if name not in self._known:
             file = self._find(name)
