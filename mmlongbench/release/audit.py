@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
-from mmlongbench.io.files import sha256_of
+from mmlongbench.io.files import Links, sha256_of
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
@@ -163,12 +163,12 @@ def _audit_others(release: Release, progress: Progress, shown: frozenset[str] | 
     files = {path: file for path, file in inventory(root, lock).items() if path.split("/")[0] != DATA}
     if release.is_publication:
         files, shown = {path: file for path, file in files.items() if (root / path).exists()}, None
-    audits: dict[str, FileAudit] = {}
+    audits, links = dict[str, FileAudit](), Links(root)
     with progress.bar("audit: files", len(files)) as advance:
         for path, file in files.items():
             part, problem = path.split("/")[0], None
             if file is not None or part in (IMAGES, ITEMS, REJECTS):  # other files are of the user
-                problem = problem_of(root, path, file)
+                problem = problem_of(links, path, file)
             if not problem and part == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
                 problem = "no example shows the image"
             if problem:

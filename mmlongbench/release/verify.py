@@ -14,7 +14,7 @@ from pathlib import Path
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
 from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
-from mmlongbench.io.files import MAX_OF_A_FILE
+from mmlongbench.io.files import MAX_OF_A_FILE, Links
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
@@ -149,9 +149,9 @@ def undecodable(path: Path, pixels: int) -> str | None:
 
 def _problems_of(release: Path, files: Sequence[tuple[str, LockedFile | None]], pixels: int) -> list[Problem]:
     """Return what is wrong with some files of the inventory; files outside the release are not opened."""
-    problems = []
+    problems, links = [], Links(release)
     for name, file in files:
-        problem = problem_of(release, name, file)
+        problem = problem_of(links, name, file)
         if file is None or problem not in (None, OTHER_BYTES):
             problems.append(Problem(name, str(problem)))
             continue
