@@ -263,7 +263,8 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
     if ranks is not None:
         audit.gold_ranks.append(tuple(ranks))
     # odd images are no problems, because a build releases photographs unchanged
-    odd = dict.fromkeys(oddity for path in cost.prompt.images for oddity in file.sizes.odd.get(path, ()))
+    images = cost.prompt.images if file.sizes.odd else ()
+    odd = dict.fromkeys(oddity for path in images for oddity in file.sizes.odd.get(path, ()))
     remarks += (Remark("examples of odd images", f"with an image {oddity}") for oddity in odd)
     if (turns := len(cost.prompt.turns)) > 1:
         need = TEMPLATE * turns
