@@ -218,7 +218,7 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
     the text is searched in the prompt, behind the text of the unit before.
     """
     for path in dict.fromkeys(prompt.images):
-        if as_utf8(path) not in known.images:
+        if path not in known.images and as_utf8(path) not in known.images:
             yield "an image is not among the assets", path
     outline = prompt.outline
     units = outline.units if outline and len(outline.units) == len(items) else ()

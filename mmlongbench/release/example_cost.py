@@ -210,7 +210,8 @@ class ExampleCost:
             ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
 
         """
-        image_sizes = tuple(sizes[path] for path in prompt.images)
+        images = prompt.images
+        known = {path: sizes[path] for path in dict.fromkeys(images)}
         if reserve is None:
             kept = record["tokens"]["reserve"]
         else:  # a record of other origin may state none
@@ -220,7 +221,8 @@ class ExampleCost:
             raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
         id, group = as_utf8(str(record.get("id"))), record.get("set")
         number = group if type(group) is int else None
-        count = counted(prompt, counter, sizes)
+        image_sizes = tuple(map(known.__getitem__, images))
+        count = counted(prompt, counter, known)
         return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)
 
     @property
