@@ -59,7 +59,7 @@ class Target:
     """The task files that the release was built with."""
 
     def open(self) -> Release:
-        """Open the release, or the files, with their tokenizers; raises ReleaseError."""
+        """Open the release, or the files; raises ReleaseError."""
         first, paths = self.paths[0], self.paths
         if locked := next((path for path in paths if (path / LOCK).is_file()), None):
             if self.images or len(paths) > 1:
@@ -70,7 +70,7 @@ class Target:
             if not is_download(first):
                 read_lock(first)  # says what is missing
             paths = (first / DATA,)
-        release = Release.open(
+        return Release.open(
             *paths,
             images=self.images,
             tokenizer=self.tokenizer,
@@ -78,8 +78,6 @@ class Target:
             builder=self.builder,
             tasks=self.tasks,
         )
-        release.load_tokenizers()
-        return release
 
 
 def is_download(folder: Path) -> bool:
@@ -115,6 +113,7 @@ def audit(
     audits: dict[str, FileAudit] = {}
     expected = sum(cell.examples for counts in lock.readable.values() for cell in counts.cells.values())
     with progress.meter("audit: examples", expected) as advance:
+        release.load_tokenizers()  # a wrong one is named before a file is read; behind the bar, as it takes a moment
         if workers == 1 or len(files) < 2 or visit:
             for file in files:
                 audits[file.name] = audit_file(release, file, models, advance, visit)
