@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, islice
 from operator import attrgetter
@@ -30,6 +31,8 @@ AssetKind: TypeAlias = Literal["image", "source", "text"]
 _PAGES = re.compile(r"#page=(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?$")
 _ROWS = 20_000
 """How many rows are written or read at once."""
+_TEXTS = 1 << 14
+"""How many texts of units have their digests kept, since examples show the same ones at each length and placement."""
 _MAX_ROW = 64 * 1024
 """The maximum size of a row, on average, in bytes."""
 _MAX_FIRST = 1024 * 1024
@@ -195,6 +198,10 @@ class KnownAssets:
         return cls(frozenset(images), texts)
 
 
+_digest = lru_cache(_TEXTS)(text_digest)
+
+
+@lru_cache(_TEXTS)
 def text_key(name: str, sha256: bytes) -> bytes:
     """Return a short digest that stands for a text of a unit."""
     return blake2b(sha256 + name.encode("utf-8", "backslashreplace"), digest_size=12).digest()
@@ -207,7 +214,7 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
     the text is searched in the prompt, behind the text of the unit before.
     """
     for path in dict.fromkeys(prompt.images):
-        if as_utf8(path) not in known.images:
+        if path not in known.images and as_utf8(path) not in known.images:
             yield "an image is not among the assets", path
     outline = prompt.outline
     units = outline.units if outline and len(outline.units) == len(items) else ()
@@ -219,7 +226,7 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
         texts = known.texts.get(item["unit"], ())
         sha256: bytes | None = None
         for part in units[number] if units and texts else ():
-            if sha256 is None and isinstance(part, str) and (digest := text_digest(part)) in texts:
+            if sha256 is None and isinstance(part, str) and (digest := _digest(part)) in texts:
                 sha256 = digest[1]
         if sha256 is None and texts and not has_failed:
             whole = whole or prompt.text
