@@ -6,8 +6,9 @@ docstring is read or, for a class with a metaclass, when `with_field_texts` is c
 
 import ast
 import inspect
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -85,3 +86,14 @@ def _classes(file: str) -> dict[str, ast.ClassDef]:
     except OSError:
         return {}
     return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+
+
+@cache
+def names_for_types(module: str) -> Mapping[str, str]:
+    """Return the module of each name that a module imports for type checkers alone, in its block `if TYPE_CHECKING:`;
+    the module itself imports it when it is used.
+    """
+    tree = ast.parse(inspect.getsource(sys.modules[module]))  # also in a zip file
+    blocks = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imports = (node for node in next(blocks).body if isinstance(node, ast.ImportFrom))
+    return {each.name: str(node.module) for node in imports for each in node.names}
