@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 _ClassT = TypeVar("_ClassT", bound=type)
-_PACKAGES = ("mmlongbench", "tokenization")
-"""The packages whose source code is read."""
+_FOREIGN = {*sys.stdlib_module_names, "pydantic"}
+"""The packages whose source code is not read."""
 _HEAD = "\nAttributes:"
 
 
@@ -36,7 +36,7 @@ def field_texts(kind: type) -> dict[str, str]:
     """Return the text of each field of a class and of its bases, for fields that have one."""
     texts: dict[str, str] = {}
     for each in kind.__mro__:
-        if each.__module__.split(".")[0] in _PACKAGES:
+        if each.__module__.split(".")[0] not in _FOREIGN:
             texts = {**dict(_texts_in_source(each)), **texts}  # the text of a subclass counts
     return texts
 
