@@ -6,6 +6,7 @@ docstring is read or, for a class with a metaclass, when `with_field_texts` is c
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -59,7 +60,7 @@ def _texts_in_source(kind: type) -> Iterator[tuple[str, str]]:
     stands directly below the field.
     """
     file = inspect.getsourcefile(kind)
-    node = _classes(file).get(kind.__name__) if file else None
+    node = _class_of(file, kind.__name__) if file else None
     if node is None:
         return
     makers = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
@@ -77,15 +78,23 @@ def _texts_in_source(kind: type) -> Iterator[tuple[str, str]]:
                     yield name, " ".join(text.split())
 
 
+def _class_of(file: str, name: str) -> ast.ClassDef | None:
+    """Return a class of a module; None if its source code is not there. Only the lines of the class are parsed."""
+    found = re.search(rf"^class {name}\b.*?(?=^[^\s)]|\Z)", _source(file), re.DOTALL | re.MULTILINE)
+    try:
+        node = ast.parse(found[0]).body[0] if found else None
+    except SyntaxError:  # a text in it has a line that begins like one of the module
+        node = next((node for node in ast.parse(_source(file)).body if getattr(node, "name", "") == name), None)
+    return node if isinstance(node, ast.ClassDef) else None
+
+
 @cache
-def _classes(file: str) -> dict[str, ast.ClassDef]:
-    """Return the classes of a module by name; none if its source code is not there."""
+def _source(file: str) -> str:
     try:
         with open(file, encoding="utf-8") as source:  # noqa: PTH123  (the path comes from Python)
-            body = ast.parse(source.read()).body
+            return source.read()
     except OSError:
-        return {}
-    return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+        return ""
 
 
 @cache
