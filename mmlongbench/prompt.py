@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mmlongbench.errors import DraftError
+from tokenization import Turns
+from tokenization.counting import adjacent
 
 MARKER = "<image>"
 """The marker that stands for an image in the public format; a loader splits the text at it."""
@@ -38,7 +40,8 @@ CONTROL_TOKENS: dict[str, str] = {
 A literal one in a page or a question would bind the next image to the wrong place, or end a turn, with the token count
 unchanged. Sources: the special tokens of the tokenizers that the families publish.
 """
-_CONTROL_TOKENS = re.compile("|".join(f"(?:{pattern})" for pattern in CONTROL_TOKENS.values()))
+# without groups around them, so that `re` sees the characters with which all alternatives begin, and skips to these
+_CONTROL_TOKENS = re.compile("|".join(CONTROL_TOKENS.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,22 @@ class Prompt:
     def text_tokens(self, count: Callable[[str], int]) -> int:
         """Return the text tokens: the sum over the turns, since each is sent by itself, and no token is part of two."""
         return sum(map(count, self.texts))
+
+    def sized(self, size: Callable[[str], tuple[int, int]]) -> Turns:
+        """Return the turns as a counter takes them: an image is its (width, height), which `size` returns for a path.
+
+        >>> Prompt.of(["a", Image("x.jpg")]).sized({"x.jpg": (640, 480)}.__getitem__)
+        [('user', ['a', (640, 480)])]
+        """
+        return [
+            (turn.role, [part if isinstance(part, str) else size(part.path) for part in turn.parts])
+            for turn in self.turns
+        ]
+
+    @property
+    def adjacent_images(self) -> int:
+        """Return how many images directly follow another image of the same turn, without text in between."""
+        return adjacent(self.sized(lambda _: (1, 1)))
 
     @property
     def images(self) -> tuple[str, ...]:
