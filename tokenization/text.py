@@ -5,6 +5,7 @@ import functools
 import hashlib
 import lzma
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +21,11 @@ LLAMA2_SHA256 = "2e4fdae14d625ae903f1c58d49cbc3624fb4a220bb1a872c786c12900a310a8
 MAX_BYTES = 512 * 1024 * 1024
 """The maximum size of a tokenizer.json, which may come with a release of others; the largest known ones have 40 MB."""
 
+MAX_LINES, MAX_LINE = 1 << 15, 2048
+"""The number of lines whose tokens are kept, and the most characters of such a line."""
 MAX_WORDS = 1 << 18
 """The number of words whose tokens are kept; a word takes about 200 bytes."""
-_WORD = re.compile("[ \u2581]*[^ \u2581\n]+|[ \u2581]+|\n")
+_WORD = re.compile("[ \u2581]*[^ \u2581]+|[ \u2581]+")
 """A word of SentencePiece: blanks, which it writes as U+2581, and what follows them up to the next blank."""
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -40,9 +43,11 @@ class TextTokenizer:
     """Whether two texts that a newline joins never share a token. If so, prices (see `price`) add up exactly."""
     _model: "Tokenizer" = field(repr=False, compare=False)
     _newline: int = field(init=False, repr=False, compare=False)
+    _kept: Callable[[str], int] = field(init=False, repr=False, compare=False)
     _words: dict[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_kept", functools.lru_cache(MAX_LINES)(self._sum_of_words))
         object.__setattr__(self, "_newline", len(self._encoding("\n")))
 
     def encode(self, text: str) -> list[int]:
@@ -53,7 +58,7 @@ class TextTokenizer:
         """Return the tokens of a text; 0 for an empty text."""
         if not self.additive:
             return len(self._encoding(text))
-        return self._sum_of_words(text, before="\u2581") if text else 0
+        return self._sum_of_lines(text, before="\u2581") if text else 0
 
     def price(self, text: str) -> int:
         r"""Return the tokens that a text adds after a newline: `count("\n" + text) - count("\n")`.
@@ -71,18 +76,26 @@ class TextTokenizer:
         """
         if not self.additive:
             return self.count("\n" + text) - self._newline
-        return self._sum_of_words(text)
+        return self._sum_of_lines(text)
 
-    def _sum_of_words(self, text: str, before: str = "") -> int:
-        """Return the price of a text, with what comes before it, as the sum over its words.
+    def _sum_of_lines(self, text: str, before: str = "") -> int:
+        """Return the price of a text, with what comes before it. The tokens of lines are kept, since prompts show the
+        same lines again at other lengths and placements.
+        """
+        try:
+            lines = (before + text).split("\n")
+            tokens = [self._kept(line) if len(line) <= MAX_LINE else self._sum_of_words(line) for line in lines]
+        except TypeError as error:
+            raise _refusal(text) from error
+        return sum(tokens) + len(lines) - 1
+
+    def _sum_of_words(self, line: str) -> int:
+        """Return the price of a line as the sum over its words.
 
         No piece of Llama 2 has a blank after another character, or a newline, so no token reaches from one word into
         the next; and most words of a text are known from the texts before it.
         """
-        try:
-            words = _WORD.findall(before + text)
-        except TypeError as error:
-            raise _refusal(text) from error
+        words = _WORD.findall(line)
         try:
             return sum(map(self._words.__getitem__, words))
         except KeyError:
@@ -90,10 +103,7 @@ class TextTokenizer:
         if len(self._words) > MAX_WORDS:
             self._words.clear()
         unknown = [*(set(words) - self._words.keys())]
-        try:
-            encodings = self._model.encode_batch_fast(["\n" + word for word in unknown], add_special_tokens=False)
-        except TypeError as error:
-            raise _refusal(text) from error
+        encodings = self._model.encode_batch_fast(["\n" + word for word in unknown], add_special_tokens=False)
         self._words.update(zip(unknown, (len(each) - self._newline for each in encodings), strict=True))
         return sum(map(self._words.__getitem__, words))
 
