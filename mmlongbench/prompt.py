@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mmlongbench.errors import DraftError
+from tokenization import Turns
+from tokenization.counting import adjacent
 
 MARKER = "<image>"
 """The marker that stands for an image in the public format; a loader splits the text at it."""
@@ -182,6 +184,22 @@ class Prompt:
     def text_tokens(self, count: Callable[[str], int]) -> int:
         """Return the text tokens: the sum over the turns, since each is sent by itself, and no token is part of two."""
         return sum(map(count, self.texts))
+
+    def sized(self, size: Callable[[str], tuple[int, int]]) -> Turns:
+        """Return the turns as a counter takes them: an image is its (width, height), which `size` returns for a path.
+
+        >>> Prompt.of(["a", Image("x.jpg")]).sized({"x.jpg": (640, 480)}.__getitem__)
+        [('user', ['a', (640, 480)])]
+        """
+        return [
+            (turn.role, [part if isinstance(part, str) else size(part.path) for part in turn.parts])
+            for turn in self.turns
+        ]
+
+    @property
+    def adjacent_images(self) -> int:
+        """Return how many images directly follow another image of the same turn, without text in between."""
+        return adjacent(self.sized(lambda _: (1, 1)))
 
     @property
     def images(self) -> tuple[str, ...]:

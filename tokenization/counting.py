@@ -1,12 +1,17 @@
-"""Counts the tokens of texts and images as the benchmark does; an image needs its size alone."""
+"""Counts the tokens of prompts: of texts, and of images, which need their size alone."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenization.errors import TokenizationError
+from tokenization.template import ChatTemplate, Turns
 from tokenization.text import TextTokenizer
+
+if TYPE_CHECKING:
+    from tokenization.vision.rule import VisionRule  # its package uses `PatchRule`
 
 Rounding = Literal["round", "ceil", "floor"]
 
@@ -70,6 +75,10 @@ class PatchRule:
             columns, rows = (math.ceil(side * grow / self.cell) for side in (width, height))
         return columns * rows
 
+    def each(self, sizes: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the tokens of each image of a prompt."""
+        return [self.tokens(width, height) for width, height in sizes]
+
     def _cells(self, side: int) -> int:
         """Return the cells along a side before the pixel limits are applied."""
         if self.rounding == "round":
@@ -109,13 +118,75 @@ class TokenCount:
         return TokenCount(self.text + other.text, self.image + other.image)
 
 
+MANY = 100
+"""The images of a prompt for which the price of an image is given; models that count images among others differently
+do so from 2 to 64 images on, and the numbers of 100 images have at most two digits."""
+
+
 @dataclass(frozen=True, slots=True)
 class CrossModalCounter:
-    """Counts the tokens of a text and of the images in it."""
+    """Counts the tokens of prompts: their texts, their images and, with a chat template, what it puts around them."""
 
     text: TextTokenizer
-    image: PatchRule
+    image: "PatchRule | VisionRule"
+    """The benchmark's rule, or that of a model."""
+    template: ChatTemplate | None = None
+    """The chat template whose tokens are counted; None: they are not."""
+
+    @property
+    def additive(self) -> bool:
+        """Whether the prices of texts add up exactly at newlines, and those of images everywhere."""
+        return self.text.additive and isinstance(self.image, PatchRule) and self.template is None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether counts are those of the model, not estimates of what a service counts."""
+        return True
+
+    def image_price(self, width: int, height: int) -> int:
+        """Return the tokens of an image; of a model that counts an image among others differently, in a prompt of many.
+
+        Raises:
+            TokenizationError: the model refuses an image of this size.
+
+        """
+        if isinstance(self.image, PatchRule):
+            return self.image.tokens(width, height)
+        return self.image.tokens(width, height, MANY)
+
+    def prompt(self, turns: Turns) -> TokenCount:
+        """Return the tokens of a whole prompt.
+
+        By the benchmark's rule, the text of a turn is one string, from which the images are taken out. A model's own
+        tokens part the texts before and after an image, so with its rule each text is counted by itself.
+
+        Raises:
+            TokenizationError: the model refuses an image, or the template cannot show these turns.
+
+        """
+        sizes = [part for _, parts in turns for part in parts if not isinstance(part, str)]
+        if isinstance(self.image, PatchRule):
+            images = sum(self.image.tokens(width, height) for width, height in sizes)
+        else:
+            images = self.image.total(sizes, adjacent(turns) if self.image.shared else 0)
+        if self.template is not None:
+            pieces = self.template.pieces(turns)
+            return TokenCount(self.text.count_pieces(pieces, self.template.placeholder), images)
+        said = [[part for part in parts if isinstance(part, str)] for _, parts in turns]
+        if isinstance(self.image, PatchRule):
+            return TokenCount(sum(self.text.count("".join(texts)) for texts in said), images)
+        return TokenCount(sum(self.text.count(text) for texts in said for text in texts), images)
 
     def count(self, text: str, sizes: Iterable[tuple[int, int]]) -> TokenCount:
-        """Return the tokens of the whole text, and of images with these (width, height) in pixels."""
-        return TokenCount(self.text.count(text), sum(self.image.tokens(width, height) for width, height in sizes))
+        """Return the tokens of one turn of the user: a text, then images with these (width, height) in pixels."""
+        return self.prompt([("user", [text, *sizes])])
+
+
+def adjacent(turns: Turns) -> int:
+    """Return how many images directly follow another image of the same turn.
+
+    >>> adjacent([("user", ["a", (8, 8), (8, 8), "b", (8, 8)]), ("user", [(8, 8)])])
+    1
+    """
+    pairs = (pair for _, parts in turns for pair in pairwise(parts))
+    return sum(not isinstance(one, str) and not isinstance(other, str) for one, other in pairs)

@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar, overload
 from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.building.build_dir import BLOCK, BuildDir, Shard, questions_shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_plan import DatasetPlan, locked_counter
 from mmlongbench.building.example_checks import ExampleChecks, draft_fault
 from mmlongbench.building.shard_results import (
     DOCUMENTS,
@@ -274,10 +274,12 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
         draws=Draws((spec.seed, spec.drawn_name)),
         sample_draws=Draws((sample_seed, spec.drawn_name, "sample")),
     )
-    if bound.counter.text.sha256 != plan.tokenizer["sha256"]:
+    counter, planned = locked_counter(spec.counter, bound.counter), plan.counter
+    if changed := next((key for key in {**planned, **counter} if planned.get(key) != counter.get(key)), ""):
         raise SourceChangedError(
-            f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that this build was "
-            f"started with; restore it and run the command again, or remove {build_dir.out} and start the build again"
+            f"dataset {name!r}: counter.{changed} is not the one that this build was started with "
+            f"({planned.get(changed)}); restore it and run the command again, or remove {build_dir.out} and start the "
+            "build again"
         )
     if plan.corpus:
         prices = KeptPrices(plan.corpus.cache / "prices", bound.counter.text.sha256)
@@ -312,7 +314,7 @@ def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Image
         picture,
         plan.spec.limits.pixels,
         given.longest_side or task.longest_side,
-        Cap(most, given.above, plan.bound.counter.image.tokens) if most else None,
+        Cap(most, given.above, plan.bound.counter.image_price) if most else None,
         by_content=plan.bound.names_pictures_by_content,
         as_jpeg=given.encode == "jpeg",
         reading=files.unchanged,

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.example_cost import adjacent
 from tokenization import TextTokenizer, TokenizationError, VisionRule
 
 FAULTS = {
@@ -86,11 +85,10 @@ class Costs:
             text = prompt.text_tokens(self.count_text)
         rule, sizes = self.rule, [self.size(path) for path in prompt.images]
         try:
-            places = range(1, len(sizes) + 1) if rule.by_place else [len(sizes)] * len(sizes)
-            images = tuple(rule.tokens(*size, place) for size, place in zip(sizes, places, strict=True))
+            images = tuple(rule.each(sizes))
         except TokenizationError as error:
             raise ReleaseError(str(error)) from error
-        return Cost(text, images, rule.shared * adjacent(prompt) if rule.shared else 0, len(prompt.turns))
+        return Cost(text, images, rule.shared * prompt.adjacent_images if rule.shared else 0, len(prompt.turns))
 
 
 @dataclass(frozen=True, slots=True)

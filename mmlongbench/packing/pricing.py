@@ -53,12 +53,12 @@ class Pricer:
     def part(self, part: Part) -> TokenCount:
         """Return the tokens of one text or one image by itself."""
         if isinstance(part, Image):
-            return TokenCount(0, self.counter.image.tokens(*self._size(part.path)))
+            return TokenCount(0, self.counter.image_price(*self._size(part.path)))
         return TokenCount(self.text(part), 0)
 
     def unit(self, unit: Unit) -> TokenCount:
         """Return the tokens of a unit between two newlines, without the separator."""
-        images = sum(self.counter.image.tokens(*self._size(path)) for path in unit.images)
+        images = sum(self.counter.image_price(*self._size(path)) for path in unit.images)
         if unit.turns:
             return TokenCount(Prompt(unit.turns).text_tokens(self.turn), images)
         return TokenCount(self.text(unit.text), images)
@@ -79,8 +79,7 @@ class Pricer:
 
     def whole(self, prompt: Prompt) -> TokenCount:
         """Count a prompt as a whole, not as a sum of prices."""
-        images = sum(self.counter.image.tokens(*self._size(path)) for path in prompt.images)
-        return TokenCount(prompt.text_tokens(self.counter.text.count), images)
+        return self.counter.prompt(prompt.sized(self._size))
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question together, without any unit."""
@@ -125,7 +124,7 @@ class Pricer:
         """
         joints = (draft.separator[:1], draft.separator[-1:], Prompt.of(draft.instruction).text[-1:])
         starts = {Prompt.of(question.parts).text[:1] for question in draft.questions}
-        return self.counter.text.additive and {*joints, *starts} == {"\n"}
+        return self.counter.additive and {*joints, *starts} == {"\n"}
 
 
 def _no_marker(text: str) -> None:

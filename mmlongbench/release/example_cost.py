@@ -11,7 +11,7 @@ from mmlongbench.documents.pixels import header, oddities, unreadable
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.locations import refuse_url
 from mmlongbench.manifest.model import length_of
-from mmlongbench.prompt import Image, Prompt
+from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import as_utf8
 from mmlongbench.task.rows import Record
 from tokenization import (
@@ -95,8 +95,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
 
 def counted(prompt: Prompt, counter: CrossModalCounter, sizes: Mapping[str, tuple[int, int]]) -> TokenCount:
     """Return the tokens of a prompt."""
-    images = sum(counter.image.tokens(*sizes[path]) for path in prompt.images)
-    return TokenCount(prompt.text_tokens(counter.text.count), images)
+    return counter.prompt(prompt.sized(sizes.__getitem__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +229,7 @@ class ExampleCost:
             raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
         id, group = as_utf8(str(record.get("id"))), record.get("set")
         number = group if type(group) is int else None
-        images = sum(counter.image.tokens(*size) for size in image_sizes)
-        count = TokenCount(prompt.text_tokens(counter.text.count), images)
+        count = counted(prompt, counter, sizes)
         return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)
 
     @property
@@ -248,7 +246,7 @@ class ExampleCost:
         """
         rule, tokenizer = model.rule, model.text
         text = self.prompt.text_tokens(tokenizer.count) if tokenizer else self.count.text
-        return text, rule.total(self.sizes, adjacent(self.prompt) if rule.shared else 0)
+        return text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
 
 
 def placement_of(record: Record) -> float | None:
@@ -260,9 +258,3 @@ def placement_of(record: Record) -> float | None:
     found = record.get("depth", record.get("permutation"))
     is_number = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < MAX_PLACEMENT
     return float(found) if is_number else None  # type: ignore[arg-type]  # a number
-
-
-def adjacent(prompt: Prompt) -> int:
-    """Return how many images directly follow another image, without text in between."""
-    pairs = zip(prompt.parts, prompt.parts[1:], strict=False)
-    return sum(isinstance(one, Image) and isinstance(other, Image) for one, other in pairs)
