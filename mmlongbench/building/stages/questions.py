@@ -22,6 +22,9 @@ from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import InOrder
 
+MAX_HELD = 10_000
+"""How many rows are held in memory; the others are read again. A row takes about two kilobytes."""
+
 
 def question_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for a dataset: the choice depends on all rows."""
@@ -41,9 +44,10 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
         is_asked = dataset.builder.selects(dataset.sources)
         if is_asked is not None and not callable(is_asked):
             raise DraftError(f"returned a {type(is_asked).__name__}, expected a function of a row, or None")
-    # Rows stay on disk, because there may be millions. Readable rows are called by their place among these; `numbers`
-    # says which lines of the source they are, and `starts` where they begin in the result of the rows stage.
+    # Most rows stay on disk, because there may be millions. Readable rows are called by their place among these;
+    # `numbers` says which lines of the source they are, and `starts` where they begin in the result of the rows stage.
     numbers, starts = array("q"), array("q")
+    held: dict[int, Row] = {}
     rejects: dict[int, Reject] = {}  # by the line of the source
     drawn: list[_Drawn] = []
     drawn_of, kind = _drawing(dataset), dataset.plan.bound.reader_type.row_type
@@ -55,6 +59,8 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
         with calling("builder", dataset.spec.builder, "selects()"):
             if is_asked is None or is_asked(row):
                 drawn.append(drawn_of(row, len(starts)))
+                if len(held) < MAX_HELD:
+                    held[len(starts)] = row
         numbers.append(number)
         starts.append(start)
     read, rows = len(numbers) + len(rejects), StoredRows(build_dir, name, kind, starts)
@@ -66,7 +72,7 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
         if len(chosen) >= most:
             break
         examined += 1
-        row = rows[place]
+        row = held.pop(place) if place in held else rows[place]
         fault, notes = _admission(row, dataset)
         noted.update(notes)
         if fault:
