@@ -2,26 +2,25 @@
 
 Each size is a whole build, manifest to lock, in a process of its own. Its row has the CPU seconds, with those of child
 processes; their sum for a unit, and this as a ratio to the smallest size; and the MB on disk before the working folder
-is removed, and after it. The next row has the CPU seconds of each step and the peak memory of the process in it, in MB.
+is removed, and after it. The next row has the CPU seconds of each step and the peak memory of the process in it, in MB;
+in brackets is its memory at the end of the step, without pages of files that are mapped.
 Sizes are options, so that a small run takes seconds: `growth.py documents --sizes 10,100`.
 """
 
 import hashlib
 import json
-import multiprocessing
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 import pymupdf
+from lengths import alone
 from PIL import Image
 from worlds import WORLDS, Source, draw_reports, spell, write
 
@@ -46,8 +45,8 @@ TOKENS = 1024 * K
 """Tokens of the questions of a length, roughly."""
 WORDS, VOCABULARY, CHUNK = 100, 200_000, 10_000
 """Words of the longest passage, different words, and passages that are drawn at once."""
-Costs = dict[str, tuple[float, float]]
-"""CPU seconds and peak memory of each step."""
+Costs = dict[str, tuple[float, float, float]]
+"""CPU seconds of each step, its peak memory, and what is left of it at the end without pages of files."""
 
 
 def _cpu(process: int) -> float:
@@ -67,19 +66,13 @@ def _step(costs: Costs, name: str) -> Iterator[None]:
     begun = _cpu(os.getpid())
     yield
     status = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
-    costs[name] = (_cpu(os.getpid()) - begun, peak)
+    memory = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in status if line.endswith("kB")}
+    costs[name] = (_cpu(os.getpid()) - begun, memory["VmHWM"], memory["RssAnon"])
 
 
 def _size(folder: Path) -> float:
     """MB below a folder, in whole blocks of the disk."""
     return sum(path.lstat().st_blocks for path in folder.rglob("*")) * 512 / 1e6
-
-
-def _alone(function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  (what it gives)
-    """The result of a function in a process of its own."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 def _manifest(source: Source) -> Manifest:
@@ -109,9 +102,9 @@ def _grow(name: str, sizes: Sequence[str], draw: Callable[[Path, int], Source], 
     first = 0.0
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            source = _alone(draw, Path(folder), parse_length(size) if unit else int(size))
-            costs, kept, working, tokens = _alone(_build, source, Path(folder) / "release")
-        seconds = sum(spent for spent, _ in costs.values())
+            source = alone(draw, Path(folder), parse_length(size) if unit else int(size))
+            costs, kept, working, tokens = alone(_build, source, Path(folder) / "release")
+        seconds = sum(spent for spent, *_ in costs.values())
         each = 1e6 * seconds / (tokens if unit else int(size))
         first = first or each
         print(f"{name} {size}: {seconds:.1f} s, {each:.2f} µs a {unit or name[:-1]}, {each / first:.2f}; ", end="")
@@ -120,7 +113,8 @@ def _grow(name: str, sizes: Sequence[str], draw: Callable[[Path, int], Source], 
 
 
 def _show(costs: Costs) -> None:
-    print("   " + "; ".join(f"{step} {spent:.2f} s {peak:.0f} MB" for step, (spent, peak) in costs.items()), flush=True)
+    shown = (f"{step} {spent:.2f} s {peak:.0f} ({own:.0f}) MB" for step, (spent, peak, own) in costs.items())
+    print("   " + "; ".join(shown), flush=True)
 
 
 def draw_documents(side: int, documents: int, root: Path, questions: int) -> Source:
@@ -147,13 +141,12 @@ def draw_passages(root: Path, count: int, queries: int) -> Source:
     with (root / "corpus.json").open("w") as file:
         for n in range(count):
             if n % CHUNK == 0:
-                drawn = np.frombuffer(hashlib.shake_256(f"{n}".encode()).digest(4 * CHUNK * WORDS), np.uint32).reshape(
-                    CHUNK, WORDS
-                )
-                rows = vocabulary[np.searchsorted(weights, drawn * (weights[-1] / 2**32))].tolist()
+                drawn = np.frombuffer(hashlib.shake_256(f"{n}".encode()).digest(4 * CHUNK * WORDS), np.uint32)
+                ranks = np.searchsorted(weights, drawn * (weights[-1] / 2**32))
+                rows = vocabulary[ranks].reshape(CHUNK, WORDS).tolist()
             words = [*rows[n % CHUNK][: 60 + n * 37 % 41], *([f"answer{n}"] if n < queries else ())]
-            names = {"_id": f"{n}", "wikipedia_id": f"{n}", "wikipedia_title": f"Sheet {n}"}
-            file.write(json.dumps({**names, "text": [f"Sheet {n}", " ".join(words)]}) + "\n")
+            article = {"_id": f"{n}", "wikipedia_title": f"Sheet {n}", "text": [f"Sheet {n}", " ".join(words)]}
+            file.write(json.dumps({**article, "wikipedia_id": f"{n}"}) + "\n")
             if n < queries:
                 Image.new("RGB", (640, 480), (n % 256, 90, 120)).save(root / "images" / f"oven_{n:08d}.jpg")
                 place: dict[str, list[object]] = {"title": [f"Sheet {n}"], "wikipedia_id": [f"{n}"]}
@@ -210,11 +203,11 @@ def passages(sizes: Iterable[int], queries: int) -> None:
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            source = _alone(draw_passages, root, size, queries)
-            costs = _alone(_corpus, root)
+            source = alone(draw_passages, root, size, queries)
+            costs = alone(_corpus, root)
             index = _size(root / "corpus" / FOLDER)
             print(f"passages {size}: corpus {_size(root / 'corpus') - index:.0f} MB, index {index:.0f} MB")
-            _show(costs | _alone(_build, source, root / "release")[0])
+            _show(costs | alone(_build, source, root / "release")[0])
 
 
 def _corpus(root: Path) -> Costs:
@@ -230,13 +223,13 @@ def shares(sizes: Iterable[int], copies: int) -> None:
     """Shares of two stages, each command in a process of its own, against a build in one process."""
     with tempfile.TemporaryDirectory() as folder:
         source, out = draw_reports(Path(folder), copies) | {"lengths": ["8K", "32K"]}, Path(folder) / "release"
-        whole, expected = _alone(_run, source, out, "", ""), _files(out)
+        whole, expected = alone(_run, source, out, "", ""), _files(out)
         print(f"whole: {whole:.1f} s")
         for of in sizes:
             shutil.rmtree(out)
             parts = [(stage, f"{n}/{of}") for stage in ("records", "images") for n in range(1, of + 1)]
             todo = [("prepare", ""), *parts, ("finish", "")]
-            spent = sum(_alone(_run, source, out, stage, part) for stage, part in todo)
+            spent = sum(alone(_run, source, out, stage, part) for stage, part in todo)
             same = "the same" if _files(out) == expected else "OTHER"
             print(f"{of} shares: {spent:.1f} s, {(spent - whole) / len(todo):.2f} s more a command; {same} bytes")
 
