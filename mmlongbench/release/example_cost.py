@@ -129,7 +129,7 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
 
     Args:
         names: model names separated by commas, or `all`.
-        windows: texts such as `model=128K` or `model=128000`.
+        windows: texts such as `128K`, for all models, `model=128K` or `model=128000`.
         tokenizers: texts such as `model=PATH` or `model=hub id`.
 
     Raises:
@@ -150,6 +150,9 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
     by_model: dict[str, dict[str, str]] = {"window": {}, "text tokenizer": {}}
     for option, pairs in (("window", windows), ("text tokenizer", tokenizers)):
         for pair in pairs:
+            if option == "window" and "=" not in pair and listed:
+                by_model[option] = {**dict.fromkeys(listed, pair.strip()), **by_model[option]}
+                continue
             name, equals, value = pair.partition("=")
             if not equals or not value.strip():
                 raise ReleaseError(f"{option} {pair!r}: expected MODEL=VALUE, such as qwen2.5-vl=128K")
