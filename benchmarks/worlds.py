@@ -273,16 +273,16 @@ def draw_encyclopedia(root: Path, count: int, questions: int) -> dict[str, str]:
 def _rows(count: int) -> Iterator[list[str]]:
     """Rows of words; the n-th commonest word has a chance in proportion to 1 / n, and the commoner, the shorter."""
     weights = np.cumsum(1 / np.arange(1, VOCABULARY + 1))
-    vocabulary = [_spell(rank) for rank in range(VOCABULARY)]
+    vocabulary = [spell(rank) for rank in range(VOCABULARY)]
     drawn = np.frombuffer(hashlib.shake_256(b"passages").digest(8 * count * WORDS), np.uint64) / 2**64
     for ranks in np.searchsorted(weights, drawn.reshape(count, WORDS) * weights[-1]).tolist():
         yield [vocabulary[rank] for rank in ranks]
 
 
-def _spell(rank: int) -> str:
+def spell(rank: int) -> str:
     """A word of letters.
 
-    >>> [_spell(rank) for rank in (0, 25, 26, 702)]
+    >>> [spell(rank) for rank in (0, 25, 26, 702)]
     ['a', 'z', 'aa', 'aaa']
     """
     letters, rest = "", rank + 1

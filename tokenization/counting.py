@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenization.errors import TokenizationError
+from tokenization.template import ChatTemplate, Turns
 from tokenization.text import TextTokenizer
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class PatchRule:
             columns, rows = (math.ceil(side * grow / self.cell) for side in (width, height))
         return columns * rows
 
+    def each(self, sizes: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the tokens of each image of a prompt."""
+        return [self.tokens(width, height) for width, height in sizes]
+
     def _cells(self, side: int) -> int:
         """Return the cells along a side before the pixel limits are applied."""
         if self.rounding == "round":
@@ -113,33 +118,9 @@ class TokenCount:
         return TokenCount(self.text + other.text, self.image + other.image)
 
 
-Part: TypeAlias = str | tuple[int, int]
-"""A text, or an image by its width and height in pixels."""
-Turns: TypeAlias = Sequence[tuple[str, Sequence[Part]]]
-"""A whole prompt: the role and the parts of each turn, in reading order; neighbouring texts are one part."""
 MANY = 100
 """The images of a prompt for which the price of an image is given; models that count images among others differently
 do so from 2 to 64 images on, and the numbers of 100 images have at most two digits."""
-
-
-class Template(Protocol):
-    """The chat template of a model."""
-
-    @property
-    def name(self) -> str:
-        """The name that was loaded: a path or a hub id."""
-        ...
-
-    @property
-    def sha256(self) -> str:
-        """The SHA-256 of the template's text, in hexadecimal."""
-        ...
-
-    def text_tokens(self, turns: Turns, text: TextTokenizer) -> int:
-        """Return the tokens of a prompt in the form that the template gives it, without its images and what the
-        template writes for an image.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +130,18 @@ class CrossModalCounter:
     text: TextTokenizer
     image: "PatchRule | VisionRule"
     """The benchmark's rule, or that of a model."""
-    template: Template | None = None
+    template: ChatTemplate | None = None
     """The chat template whose tokens are counted; None: they are not."""
 
     @property
     def additive(self) -> bool:
         """Whether the prices of texts add up exactly at newlines, and those of images everywhere."""
         return self.text.additive and isinstance(self.image, PatchRule) and self.template is None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether counts are those of the model, not estimates of what a service counts."""
+        return True
 
     def image_price(self, width: int, height: int) -> int:
         """Return the tokens of an image; of a model that counts an image among others differently, in a prompt of many.
@@ -184,7 +170,8 @@ class CrossModalCounter:
         else:
             images = self.image.total(sizes, adjacent(turns) if self.image.shared else 0)
         if self.template is not None:
-            return TokenCount(self.template.text_tokens(turns, self.text), images)
+            pieces = self.template.pieces(turns)
+            return TokenCount(self.text.count_pieces(pieces, self.template.placeholder), images)
         said = [[part for part in parts if isinstance(part, str)] for _, parts in turns]
         if isinstance(self.image, PatchRule):
             return TokenCount(sum(self.text.count("".join(texts)) for texts in said), images)

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import lzma
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +21,13 @@ LLAMA2_SHA256 = "2e4fdae14d625ae903f1c58d49cbc3624fb4a220bb1a872c786c12900a310a8
 MAX_BYTES = 512 * 1024 * 1024
 """The maximum size of a tokenizer.json, which may come with a release of others; the largest known ones have 40 MB."""
 
+MAX_LINES, MAX_LINE = 1 << 15, 2048
+"""The number of lines whose tokens are kept, and the most characters of such a line."""
 MAX_WORDS = 1 << 18
 """The number of words whose tokens are kept; a word takes about 200 bytes."""
-_WORD = re.compile("[ \u2581]*[^ \u2581\n]+|[ \u2581]+|\n")
+_WORD = re.compile("[ \u2581]*[^ \u2581]+|[ \u2581]+")
 """A word of SentencePiece: blanks, which it writes as U+2581, and what follows them up to the next blank."""
-_HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -40,9 +43,12 @@ class TextTokenizer:
     """Whether two texts that a newline joins never share a token. If so, prices (see `price`) add up exactly."""
     _model: "Tokenizer" = field(repr=False, compare=False)
     _newline: int = field(init=False, repr=False, compare=False)
+    _kept: Callable[[str], int] = field(init=False, repr=False, compare=False)
+    _special: list["Tokenizer"] = field(init=False, repr=False, compare=False, default_factory=list)
     _words: dict[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_kept", functools.lru_cache(MAX_LINES)(self._sum_of_words))
         object.__setattr__(self, "_newline", len(self._encoding("\n")))
 
     def encode(self, text: str) -> list[int]:
@@ -53,7 +59,7 @@ class TextTokenizer:
         """Return the tokens of a text; 0 for an empty text."""
         if not self.additive:
             return len(self._encoding(text))
-        return self._sum_of_words(text, before="\u2581") if text else 0
+        return self._sum_of_lines(text, before="\u2581") if text else 0
 
     def price(self, text: str) -> int:
         r"""Return the tokens that a text adds after a newline: `count("\n" + text) - count("\n")`.
@@ -71,18 +77,45 @@ class TextTokenizer:
         """
         if not self.additive:
             return self.count("\n" + text) - self._newline
-        return self._sum_of_words(text)
+        return self._sum_of_lines(text)
 
-    def _sum_of_words(self, text: str, before: str = "") -> int:
-        """Return the price of a text, with what comes before it, as the sum over its words.
+    def count_pieces(self, pieces: Sequence[str], placeholder: str) -> int:
+        """Return the tokens of a rendered conversation without its images, which part the pieces.
+
+        Each special token that the tokenizer has counts as one token, as in the model's own processor. So it does in
+        what a text quotes. `placeholder` is what the chat template writes for an image. If it consists of special
+        tokens, it stands between the pieces: a tokenizer may cut the text after one in another way than a first text.
+        """
+        if not self._special:  # a copy, because the setting belongs to the tokenizer; made here, as it takes a second
+            self._special.append(type(self._model).from_str(self._model.to_str()))
+            self._special[0].encode_special_tokens = False
+        model = self._special[0]
+        apart = model.encode(placeholder, add_special_tokens=False).ids
+        texts = [placeholder.join(pieces)] if {*apart} <= {*model.get_added_tokens_decoder()} else [*pieces]
+        try:
+            tokens = sum(map(len, model.encode_batch_fast(texts, add_special_tokens=False)))
+        except TypeError as error:
+            raise _refusal("".join(texts)) from error
+        return tokens - len(apart) * (len(pieces) - 1) if len(texts) < len(pieces) else tokens
+
+    def _sum_of_lines(self, text: str, before: str = "") -> int:
+        """Return the price of a text, with what comes before it. The tokens of lines are kept, since prompts show the
+        same lines again at other lengths and placements.
+        """
+        try:
+            lines = (before + text).split("\n")
+            tokens = [self._kept(line) if len(line) <= MAX_LINE else self._sum_of_words(line) for line in lines]
+        except TypeError as error:
+            raise _refusal(text) from error
+        return sum(tokens) + len(lines) - 1
+
+    def _sum_of_words(self, line: str) -> int:
+        """Return the price of a line as the sum over its words.
 
         No piece of Llama 2 has a blank after another character, or a newline, so no token reaches from one word into
         the next; and most words of a text are known from the texts before it.
         """
-        try:
-            words = _WORD.findall(before + text)
-        except TypeError as error:
-            raise _refusal(text) from error
+        words = _WORD.findall(line)
         try:
             return sum(map(self._words.__getitem__, words))
         except KeyError:
@@ -90,10 +123,7 @@ class TextTokenizer:
         if len(self._words) > MAX_WORDS:
             self._words.clear()
         unknown = [*(set(words) - self._words.keys())]
-        try:
-            encodings = self._model.encode_batch_fast(["\n" + word for word in unknown], add_special_tokens=False)
-        except TypeError as error:
-            raise _refusal(text) from error
+        encodings = self._model.encode_batch_fast(["\n" + word for word in unknown], add_special_tokens=False)
         self._words.update(zip(unknown, (len(each) - self._newline for each in encodings), strict=True))
         return sum(map(self._words.__getitem__, words))
 
@@ -144,8 +174,8 @@ def tokenizer_file(name: str) -> Path | None:
         raise TokenizationError(f"tokenizer {name!r}: cannot look for a file of this path ({reason})") from error
     if is_there:
         return path
-    if _HUB_ID.fullmatch(name) and path.suffix != ".json":
-        return _download(name)
+    if HUB_ID.fullmatch(name) and path.suffix != ".json":
+        return hub_files("tokenizer", name, "tokenizer.json")[0]
     if "/" in name or path.suffix == ".json":
         raise TokenizationError(f"tokenizer {name!r}: there is no such file; give the path of a tokenizer.json")
     near = difflib.get_close_matches(name.lower(), [LLAMA2])
@@ -169,18 +199,24 @@ def _llama2() -> TextTokenizer:
     return _build(LLAMA2, content, additive=True)
 
 
-def _download(name: str) -> Path:
+def hub_files(kind: str, name: str, *files: str) -> list[Path]:
+    """Download the files of a hub id that there are, unless the local cache has them; it must have at least one."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
-        raise TokenizationError(f"tokenizer {name!r} is a hub id: install huggingface_hub, or give a path") from error
-    try:
-        return Path(hf_hub_download(name, "tokenizer.json"))
-    except Exception as error:  # the errors of the hub's client have no common base
+        raise TokenizationError(f"{kind} {name!r} is a hub id: install huggingface_hub, or give a path") from error
+    found = []
+    for file in files:
+        try:
+            found.append(Path(hf_hub_download(name, file)))
+        except Exception as error:  # noqa: BLE001  the errors of the hub's client have no common base
+            failure = error
+    if not found:
         raise TokenizationError(
-            f"tokenizer {name!r}: no file of that path, and no tokenizer.json from the hub "
-            f"({type(error).__name__}); check the id, the access rights and the connection, or give the path of a copy"
-        ) from error
+            f"{kind} {name!r}: no file of that path, and no {' or '.join(files)} from the hub "
+            f"({type(failure).__name__}); check the id, the access rights and the connection, or give a path"
+        ) from failure
+    return found
 
 
 def _build(name: str, content: bytes, *, additive: bool) -> TextTokenizer:

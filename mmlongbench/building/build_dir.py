@@ -22,7 +22,7 @@ from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import LOCK, STAGE_NAMES, StageName
-from mmlongbench.task.file_formats import to_json
+from mmlongbench.task.file_formats import plain_json, to_json
 
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
@@ -185,7 +185,8 @@ class BuildDir:
         def ended() -> Iterator[bytes]:
             size, digest = 0, hashlib.sha256()
             for line in lines:
-                data = to_json(to_fields(line))
+                plain = plain_json(to_fields(line))
+                data = plain + b"\n" if plain else to_json(to_fields(line))
                 size += len(data)
                 digest.update(data)
                 yield data

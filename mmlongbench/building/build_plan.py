@@ -21,10 +21,12 @@ from mmlongbench.documents.page_facts import crop_makers
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import write_whole
 from mmlongbench.manifest.binding import Bound, bind
-from mmlongbench.manifest.model import SAMPLE, DatasetSpec
+from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec, ImageSpec
 from mmlongbench.manifest.plugins import PluginCode
 from mmlongbench.manifest.task_files import portable_name
 from mmlongbench.release.lock import canary_text, versions
+from tokenization import CrossModalCounter, VisionRule
+from tokenization.vision import rule_fields
 
 CORPUS = "corpus"
 """The name under which a sample may return articles, in addition to the sources of its reader. In a manifest, the
@@ -58,8 +60,8 @@ class DatasetPlan:
     """The documents that are used, by the names of their folders in the release."""
     refused: dict[str, Fault]
     """Why each of the other documents is not used, by id: it is excluded, too large, ambiguous or unreadable."""
-    tokenizer: dict[str, str]
-    """The `name` and the `sha256` of the tokenizer."""
+    counter: dict[str, Any]
+    """The counter as the lock has it (`locked_counter`)."""
     corpus: CorpusPlan | None = None
     errata: str | None = None
     """SHA-256 of the file of corrections; None without corrections."""
@@ -97,7 +99,7 @@ class DatasetPlan:
         manifest |= {key: portable_name(manifest[key]) for key in ("builder", "reader")}
         manifest["code"] = {kind: code.model_dump() for kind, code in sorted(self.code.items())}
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
-        manifest["counter"]["tokenizer"] = self.tokenizer
+        manifest["counter"] = self.counter
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
         del manifest["limits"]["seconds_a_page"]  # the lock names the documents that took too long
@@ -138,6 +140,20 @@ def canary_of(plans: Iterable[DatasetPlan]) -> str:
     """
     first = next((plan for plan in plans if plan.spec.canary), None)
     return canary_text(first.public()) if first else ""
+
+
+def locked_counter(spec: CounterSpec, counter: CrossModalCounter) -> dict[str, Any]:
+    """Return a counter as the lock has it: the name and the SHA-256 of its files, and its rule with all numbers, so
+    that a later version counts as this one does.
+    """
+    locked: dict[str, Any] = {"tokenizer": {"name": portable(counter.text.name), "sha256": counter.text.sha256}}
+    if isinstance(spec.image, ImageSpec):
+        locked["image"] = spec.image.model_dump()
+    elif isinstance(counter.image, VisionRule):
+        locked["image"] = rule_fields(counter.image)
+    if template := counter.template:
+        locked["template"] = {"name": portable(template.name), "sha256": template.sha256}
+    return locked if counter.is_exact else {**locked, "exact": False}
 
 
 def portable(name: str) -> str:

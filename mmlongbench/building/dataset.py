@@ -3,6 +3,7 @@ texts of pages, hard negatives and prices of texts stay on disk.
 """
 
 import hashlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -12,14 +13,16 @@ from typing import ClassVar, Generic, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_dir import BLOCK, BuildDir, Shard, questions_shard, rows_shard
+from mmlongbench.building.build_plan import DatasetPlan, locked_counter
 from mmlongbench.building.example_checks import ExampleChecks, draft_fault
 from mmlongbench.building.shard_results import (
     DOCUMENTS,
     NEGATIVES,
+    QUESTIONS,
     RANKINGS,
     ROWS,
+    Asked,
     DocumentLine,
     FoundNegatives,
     RankedPages,
@@ -62,21 +65,27 @@ def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) ->
 
 
 class StoredRows(Sequence[Row]):
-    """All readable rows of a source, in the order of the source, with errata applied. The rows stay on disk; only their
-    positions in the file are held in memory.
+    """Rows of a source, in its order, with errata applied: all that can be read, or those that are questions. The rows
+    stay on disk; only their positions in the file are held in memory, eight bytes a row.
     """
 
-    def __init__(self, build_dir: BuildDir, dataset: str, kind: type[Row]) -> None:
-        """Read nothing yet, because the rows stage may not be done."""
+    def __init__(self, build_dir: BuildDir, dataset: str, kind: type[Row], starts: "array[int] | None" = None) -> None:
+        """Read nothing yet, because the rows stage may not be done; `starts` says where the rows begin, if not all."""
         self._build_dir, self._shard, self._kind = build_dir, rows_shard(dataset), kind
+        self._given = starts
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def _starts(self) -> "array[int]":
         """Where each row begins in the file, in bytes."""
+        if self._given is not None:
+            return self._given
         lines = self._build_dir.read_placed(self._shard, ROWS)
-        return [start for start, line in lines if isinstance(line, ReadRow)]
+        return array("q", (start for start, line in lines if isinstance(line, ReadRow)))
 
     def __iter__(self) -> Iterator[Row]:
+        if self._given is not None:
+            yield from map(self.__getitem__, range(len(self._given)))
+            return
         for line in self._build_dir.read(self._shard, ROWS):
             if isinstance(line, ReadRow):
                 yield row_of(line, self._kind, self._build_dir, self._shard)
@@ -99,8 +108,9 @@ class StoredRows(Sequence[Row]):
         return row_of(line, self._kind, self._build_dir, self._shard)
 
 
-MAX_HELD = 1 << 16
-"""The maximum number of prices that are held in memory."""
+MAX_HELD, HELD_BLOCKS = 1 << 16, 16
+"""The maximum number of prices that are held in memory, and of blocks of lines: 2,000 negatives of 32 questions take
+two megabytes."""
 
 
 class KeptPrices(Store):
@@ -146,26 +156,40 @@ KnownT = TypeVar("KnownT", FoundNegatives, RankedPages)
 
 
 class KnownLines(Generic[KnownT]):
-    """The lines of a stage whose shards are blocks of rows, by the id of each line. Blocks are read on demand."""
+    """The lines of a stage whose shards are blocks of rows, by the id of each line: that of its row, or this id and `#`
+    and any text. Blocks are read on demand, and few are held.
+    """
 
-    def __init__(self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT]) -> None:
+    def __init__(
+        self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT], ids: Iterable[str]
+    ) -> None:
+        """`ids` are the ids of the rows in the order of the blocks; they are asked for when a line is first wanted."""
         self._build_dir, self._stage, self._dataset = build_dir, stage, dataset
         self._kind: TypeAdapter[KnownT] = kind
-        self._known: dict[str, KnownT] = {}
-        self._read: set[str] = set()
+        self._ids = ids
+        self._added: dict[str, KnownT] = {}
+        self._read: Callable[[Shard], dict[str, KnownT]] = lru_cache(maxsize=HELD_BLOCKS)(self._read_block)
+
+    @cached_property
+    def _blocks(self) -> dict[str, int]:
+        return {id: place // BLOCK for place, id in enumerate(self._ids)}
 
     def add(self, lines: Iterable[KnownT]) -> None:
         """Add lines; a forecast adds hard negatives that no shard has written."""
-        self._known.update((line.id, line) for line in lines)
+        self._added.update((line.id, line) for line in lines)
 
     def of(self, id: str) -> KnownT | None:
         """Return the line with an id; None if no block has one."""
-        if id not in self._known:
-            folder = self._build_dir.root / self._stage / self._dataset
-            for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
-                self._read.add(block)
-                self.add(self._build_dir.read(Shard(self._stage, self._dataset, block), self._kind))
-        return self._known.get(id)
+        if id in self._added:
+            return self._added[id]
+        row = id
+        while row not in self._blocks and "#" in row:
+            row = row.rpartition("#")[0]
+        shard = Shard(self._stage, self._dataset, f"{self._blocks[row]:05d}") if row in self._blocks else None
+        return self._read(shard).get(id) if shard and self._build_dir.result(shard).is_file() else None
+
+    def _read_block(self, shard: Shard) -> dict[str, KnownT]:
+        return {line.id: line for line in self._build_dir.read(shard, self._kind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +248,10 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
     """Open a dataset whose documents stage is done: the parts that its reader has, and its corpus."""
     spec, bound, name = plan.spec, plan.bound, plan.spec.name
     reader = bound.reader_type()
-    rankings: KnownLines[RankedPages] = KnownLines(build_dir, "rankings", name, RANKINGS)
-    negatives: KnownLines[FoundNegatives] = KnownLines(build_dir, "negatives", name, NEGATIVES)
+    rows = StoredRows(build_dir, name, bound.reader_type.row_type)
+    asked = (line.id for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Asked))
+    rankings = KnownLines[RankedPages](build_dir, "rankings", name, RANKINGS, (row.id for row in rows))
+    negatives = KnownLines[FoundNegatives](build_dir, "negatives", name, NEGATIVES, asked)
 
     def page_ranking(id: str) -> PageRanking | None:
         line = rankings.of(id)
@@ -249,14 +275,16 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
         image_classes=classes,
         corpus=corpus,
         page_rankings=page_ranking,
-        rows=StoredRows(build_dir, name, bound.reader_type.row_type),
+        rows=rows,
         draws=Draws((spec.seed, spec.drawn_name)),
         sample_draws=Draws((sample_seed, spec.drawn_name, "sample")),
     )
-    if bound.counter.text.sha256 != plan.tokenizer["sha256"]:
+    counter, planned = locked_counter(spec.counter, bound.counter), plan.counter
+    if changed := next((key for key in {**planned, **counter} if planned.get(key) != counter.get(key)), ""):
         raise SourceChangedError(
-            f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that this build was "
-            f"started with; restore it and run the command again, or remove {build_dir.out} and start the build again"
+            f"dataset {name!r}: counter.{changed} is not the one that this build was started with "
+            f"({planned.get(changed)}); restore it and run the command again, or remove {build_dir.out} and start the "
+            "build again"
         )
     if plan.corpus:
         prices = KeptPrices(plan.corpus.cache / "prices", bound.counter.text.sha256)
@@ -291,7 +319,7 @@ def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Image
         picture,
         plan.spec.limits.pixels,
         given.longest_side or task.longest_side,
-        Cap(most, given.above, plan.bound.counter.image.tokens) if most else None,
+        Cap(most, given.above, plan.bound.counter.image_price) if most else None,
         by_content=plan.bound.names_pictures_by_content,
         as_jpeg=given.encode == "jpeg",
         reading=files.unchanged,

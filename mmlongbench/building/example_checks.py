@@ -21,7 +21,7 @@ from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image, Part, Prompt, Turn, needle_parts, shows
 from mmlongbench.task.builder import scoring_input
-from mmlongbench.task.file_formats import FileFormat, to_json
+from mmlongbench.task.file_formats import FileFormat, to_json, written
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Chain, InOrder
@@ -29,10 +29,6 @@ from mmlongbench.task.take_orders import Chain, InOrder
 ROLES: frozenset[str] = frozenset(get_args(Role))
 JUDGED = "judge-"
 """The prefix of the names of metrics that ask a model; answers are not checked with these metrics."""
-_PLAIN: frozenset[type] = frozenset((str, bool, type(None)))
-_TEXT: frozenset[type] = frozenset((str,))
-_MAX_BITS = 64
-"""Integers of this many bits or more are written as JSON to test them: Python refuses those of thousands of digits."""
 _AROUND = 24
 """How many characters an excerpt of a text has; it begins a little before the first difference."""
 
@@ -108,18 +104,18 @@ class ExampleChecks:
             todo = "give one the role needle and `place=None`"
             raise self._broken("draft()", f"the task has placements, and no required unit is a needle; {todo}", row)
 
-    def check_record(self, example: PackedExample, record: Record, row: Row) -> None:
-        """Refuse a record that cannot be released. It must have the row's id and a usable answer, JSON must be able to
-        hold it, and its prompt must be the packed one.
+    def check_record(self, example: PackedExample, record: Record, row: Row) -> bytes:
+        """Return the line of a record, or refuse the record: it must have the row's id and a usable answer, JSON must
+        be able to hold it, and its prompt must be the packed one.
 
         Prompt and answer are taken from the record as it is after it was written as JSON and read again.
         """
         if record.get("id") != row.id:
             found = repr(record["id"]) if "id" in record else "none"
             raise self._broken("record()", f"the record's id must be the row's, found {found}", row)
-        fault = ""
+        fault, line, released = "", b"", record
         try:
-            released: Record = _read_back(record)
+            line, released = written(record)
         except RecursionError:
             fault = "the record is nested too deeply for JSON, or contains itself"
         except (TypeError, ValueError) as error:
@@ -138,6 +134,7 @@ class ExampleChecks:
             raise self._broken("record()", fault, row)
         if example.placement in (None, self._bound.placements[0]):
             self._check_variants(example, released, row)
+        return line
 
     def _check_variants(self, example: PackedExample, record: Record, row: Row) -> None:
         """Refuse a variant of the prompt (`Builder.variants`) that cannot be made from a record, or that shows a
@@ -386,24 +383,6 @@ def _said(part: Part) -> str:
 
 def _excerpt(text: str, start: int) -> str:
     return f"{'…' if start else ''}{text[start : start + _AROUND]!r}{'…' if len(text) > start + _AROUND else ''}"
-
-
-def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
-    """Return a value as it is after it was written as JSON and read again. To save time, only values of rare types are
-    really written.
-    """
-    kind = type(value)
-    if kind in _PLAIN or (kind is int and value.bit_length() < _MAX_BITS):
-        return value
-    if kind is list or kind is tuple:
-        return [each if type(each) in _PLAIN else _read_back(each) for each in value]
-    if kind is dict and _TEXT.issuperset(map(type, value)):
-        read = value.copy()
-        for key, each in value.items():
-            if type(each) not in _PLAIN and (type(each) is not int or each.bit_length() >= _MAX_BITS):
-                read[key] = _read_back(each)
-        return read
-    return json.loads(json.dumps(value, allow_nan=False))
 
 
 def _unreleasable(value: object, place: str = "record") -> str:

@@ -222,9 +222,9 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
             lines = (line for shard in shards for line in session.build_dir.read(shard, RECORDS))
             known = {*cell.ids, *cell.rejected}
             packed = (
-                (line.record, line.items)
+                (line.record, line.item_rows)
                 for line in lines
-                if isinstance(line, PackedRecord) and str(line.record.get("id")) in known
+                if isinstance(line, PackedRecord) and line.items["id"] in known
             )
             for before, now in zip_longest(cell.examples(), packed):
                 example = before or now

@@ -76,12 +76,15 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
                 files[f"{IMAGES}/{image.path}"] = LockedFile(bytes=image.bytes, sha256=image.sha256)
     write_whole(out / REJECTS, (to_json(reject.fields()) for plan in plans for reject in _rejects(plan, session)))
     files[REJECTS] = locked_file(out / REJECTS)
-    # tokenizers that are no part of this package are kept, so that the release can be counted anywhere
-    for tokenizer in sorted({plan.spec.counter.tokenizer for plan in plans}):
-        if (file := tokenizer_file(tokenizer)) is not None:
-            content = file.read_bytes()
-            path = f"{TOKENIZERS}/{hashlib.sha256(content).hexdigest()}.json"
-            write_whole(out / path, [content])
+    # tokenizers and templates that are no part of this package are kept, so that the release can be counted anywhere
+    for counter in (plan.bound.counter for plan in plans):
+        if (file := tokenizer_file(counter.text.name)) is not None:
+            path = f"{TOKENIZERS}/{counter.text.sha256}.json"
+            write_whole(out / path, [file.read_bytes()])
+            files[path] = locked_file(out / path)
+        if counter.template:
+            path = f"{TOKENIZERS}/{counter.template.sha256}.jinja"
+            write_whole(out / path, [counter.template.text.encode()])
             files[path] = locked_file(out / path)
     unmatched = write_asset_table(plans, session, files)
     files[ASSETS] = locked_file(out / ASSETS)

@@ -18,7 +18,7 @@ from mmlongbench.building.build_plan import (
     CorpusPlan,
     DatasetPlan,
     load_interrupted_plan,
-    portable,
+    locked_counter,
     save_plans,
 )
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
@@ -233,7 +233,6 @@ def _plan_dataset(
         if spec.page_retrieval and spec.page_retrieval.named_model:
             page_model = _model_sha256(spec.page_retrieval.named_model, spec.page_retrieval.revision)
         stated_rights(bound, sources)  # a contradiction is found before the long work
-    tokenizer = bound.counter.text
     extracted = (path for name, path in sources.items() if name not in given)
     return DatasetPlan(
         spec=spec,
@@ -241,7 +240,7 @@ def _plan_dataset(
         fingerprints={name: fingerprints[name] for name in given},
         documents=usable,
         refused=refused,
-        tokenizer={"name": portable(tokenizer.name), "sha256": tokenizer.sha256},
+        counter=locked_counter(spec.counter, bound.counter),
         corpus=corpus,
         errata=next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
         code=bound.code,
@@ -444,8 +443,9 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
     spec, paths = bound.spec, dict[str, list[Path]]()
     if spec.errata:
         paths[ERRATA] = [spec.errata]
-    if (tokenizer := Path(spec.counter.tokenizer)).is_file():
-        paths["counter.tokenizer"] = [tokenizer]
+    for key, name in (("counter.text", spec.counter.text_name), ("counter.template", spec.counter.template or "")):
+        if Path(name).is_file():
+            paths[key] = [Path(name)]
     if tables := licence_tables(bound):
         paths[LICENCES] = tables
     if corpus:

@@ -10,8 +10,10 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors import Done, Executor
@@ -21,6 +23,10 @@ from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
+
+WAITING, PAUSE = 2000, 0.1
+"""How many shards Ray is given at once, and the seconds after which it is asked which are done. `ray.wait` looks at all
+tasks that it is given, so asking about all shards after each one would take quadratic time."""
 
 
 @dataclass(slots=True)
@@ -56,26 +62,30 @@ class RayExecutor(Executor):
         self._rounds += 1
         known = f"{sha256_of(plan) if plan.is_file() else ''} {self._rounds}"
         task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
-        waiting = {task.remote(out, shard, known, self.remote): shard for shard in shards}
+        left, waiting = iter(shards), dict[Any, Shard]()
         try:
-            while waiting:
+            while True:
+                waiting |= {task.remote(out, s, known, self.remote): s for s in islice(left, WAITING - len(waiting))}
+                if not waiting:
+                    return
                 try:
-                    (done,), _ = ray.wait(list(waiting), num_returns=1)
+                    ended, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=PAUSE)
                 except ray.exceptions.RayError as error:
                     raise BuildError(
                         f"--engine ray: the cluster does not answer ({_first_line(error)}); run the command again to "
                         "continue"
                     ) from error
-                shard = waiting.pop(done)
-                try:
-                    node, seconds = ray.get(done)
-                except ray.exceptions.RayTaskError as error:
-                    raise error.cause from None
-                except ray.exceptions.RayError as error:
-                    why = f"its process died twice, perhaps out of memory ({_first_line(error)})"
-                    raise BuildError(f"{shard}: {why}; run the command again to continue") from error
-                self.nodes[node] += 1
-                yield shard, seconds
+                for done in ended:
+                    shard = waiting.pop(done)
+                    try:
+                        node, seconds = ray.get(done)
+                    except ray.exceptions.RayTaskError as error:
+                        raise error.cause from None
+                    except ray.exceptions.RayError as error:
+                        why = f"its process died twice, perhaps out of memory ({_first_line(error)})"
+                        raise BuildError(f"{shard}: {why}; run the command again to continue") from error
+                    self.nodes[node] += 1
+                    yield shard, seconds
         finally:
             for left in waiting:
                 ray.cancel(left, force=True)

@@ -1,14 +1,15 @@
 """A session: everything of one build that one process holds open. Each part is opened once, when it is first needed."""
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
-from mmlongbench.building.dataset import Dataset, open_dataset, row_of
+from mmlongbench.building.dataset import Dataset, StoredRows, open_dataset
 from mmlongbench.building.finished_release import Released, ReleasedCell
-from mmlongbench.building.shard_results import QUESTIONS, RECORDS, ROWS, Asked, ReadRow, RowCounts, ShownImages
+from mmlongbench.building.shard_results import QUESTIONS, RECORDS, ROWS, Asked, RowCounts, ShownImages
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
@@ -39,7 +40,8 @@ class Session(AbstractContextManager["Session"]):
         self.build_dir = BuildDir(out)
         self._plans: dict[str, DatasetPlan] | None = None
         self._datasets: dict[str, Dataset] = {}
-        self._questions: dict[str, tuple[Row, ...]] = {}
+        self._questions: dict[str, Sequence[Row]] = {}
+        self._hashed_ids: dict[str, frozenset[str]] = {}
         self._searches: dict[str, Search] = {}
         self._needed: dict[str, NeededImages] = {}
         self._source_files: SourceFiles | None = None
@@ -70,23 +72,32 @@ class Session(AbstractContextManager["Session"]):
             self._datasets[name] = open_dataset(plan, self.build_dir, self.source_files, canary)
         return self._datasets[name]
 
-    def questions(self, name: str) -> tuple[Row, ...]:
-        """Return the rows that every file of a dataset asks about, in the source's order."""
+    def questions(self, name: str) -> Sequence[Row]:
+        """Return the rows that every file of a dataset asks about, in the source's order; they stay on disk."""
         if name not in self._questions:
-            read, shard, kind = self.build_dir.read, rows_shard(name), self.plans[name].bound.reader_type.row_type
-            chosen = list(read(questions_shard(name), QUESTIONS))
-            ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
-            readable = (line for line in read(shard, ROWS) if isinstance(line, ReadRow))
-            rows = {
-                place: row_of(line, kind, self.build_dir, shard) for place, line in enumerate(readable) if place in ids
-            }
-            counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
-            is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(shard))]
-            if not is_of_these_rows or {place: row.id for place, row in rows.items()} != ids:
-                self.build_dir.discard(shard)  # either the rows or the choice was changed
-                raise self.build_dir.damaged(questions_shard(name))
-            self._questions[name] = tuple(rows.values())
+            build_dir, shard, starts = self.build_dir, rows_shard(name), array("q")
+            chosen = build_dir.read(questions_shard(name), QUESTIONS)  # questions as in the source, rejects, counts
+            line = next(chosen, None)
+            rows = ((start, read.row) for start, read in build_dir.read_placed(shard, ROWS) if read.kind == "row")
+            for place, (start, row) in enumerate(rows):
+                if isinstance(line, Asked) and (line.place, line.id) == (place, row.get("id")):
+                    starts.append(start)
+                    line = next(chosen, None)
+            is_of_these_rows = not isinstance(line, Asked)
+            for line in chosen:  # noqa: B007  (the last one is wanted)
+                pass
+            counts = (line.counts.kept, line.rows) if isinstance(line, RowCounts) else None
+            if not is_of_these_rows or counts != (len(starts), build_dir.fingerprint(shard)):
+                build_dir.discard(shard)  # either the rows or the choice was changed
+                raise build_dir.damaged(questions_shard(name))
+            self._questions[name] = StoredRows(build_dir, name, self.plans[name].bound.reader_type.row_type, starts)
         return self._questions[name]
+
+    def hashed_ids(self, name: str) -> frozenset[str]:
+        """Return the ids of those questions whose id holds `#`, by which ids of queries are built (`Query.id`)."""
+        if name not in self._hashed_ids:
+            self._hashed_ids[name] = frozenset(row.id for row in self.questions(name) if "#" in row.id)
+        return self._hashed_ids[name]
 
     def record_shards(self, name: str, lengths: tuple[int, ...]) -> list[Shard]:
         """Return the shards that pack a dataset at these lengths: block after block and, in each block, the longest
@@ -172,7 +183,7 @@ class Session(AbstractContextManager["Session"]):
         """Close all open datasets and source files; they are opened again if they are needed later."""
         for dataset in self._datasets.values():
             dataset.close()
-        for opened in (self._datasets, self._questions, self._searches, self._needed):
+        for opened in (self._datasets, self._questions, self._hashed_ids, self._searches, self._needed):
             opened.clear()
         self._released = None
         if self._source_files is not None:

@@ -1,13 +1,14 @@
 """The lines of shards' results: one type for each kind of line that one stage writes and a later stage reads."""
 
+import json
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from mmlongbench.errors import Fault
-from mmlongbench.release.items import Item
+from mmlongbench.release.items import Item, ItemColumns
 from mmlongbench.release.lock import CellCounts, LockedFile, QuestionCounts
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task.rows import Record
@@ -112,12 +113,26 @@ class RankedPages:
 class PackedRecord:
     """An example that will be released."""
 
-    record: Record
-    items: list[Item]
+    line: str
+    """The record as a line of JSON, as a public file has it."""
+    items: ItemColumns
     ran_dry: bool
     missing: int
     """How many more units of mean size would have fitted; 0 if the units did not run out."""
     kind: Literal["record"] = "record"
+
+    @property
+    def record(self) -> Record:
+        """The record, read from its line."""
+        return cast("Record", json.loads(self.line))
+
+    @property
+    def item_rows(self) -> list[Item]:
+        """The rows of its units in the table of items."""
+        columns = {key: values for key, values in self.items.items() if isinstance(values, list)}
+        shared = {"id": self.items["id"], "placement": self.items["placement"]}
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        return [cast("Item", {**shared, "position": position, **row}) for position, row in enumerate(rows)]
 
 
 @dataclass(frozen=True, slots=True)

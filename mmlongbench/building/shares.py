@@ -177,20 +177,26 @@ def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec,
     """
     bound = bind(with_kept_code(spec, build_dir))
     spec = bound.spec
-    tokenizer = spec.counter.tokenizer
-    is_same = _is_same_file(tokenizer, saved.spec.counter.tokenizer)
+    given, before = spec.counter, saved.spec.counter
+    counter = dict(saved.counter)
+    if not _is_same_file(given.text_name, before.text_name):
+        counter["tokenizer"] = {"name": portable(given.text_name), "sha256": ""}
+    if given.image != before.image:
+        counter["image"] = given.model_dump(mode="json")["image"]
+    if not _is_same_file(given.template or "", before.template or ""):
+        counter["template"] = {"name": portable(given.template or ""), "sha256": ""}
     plan = replace(
         saved,
         spec=spec,
-        tokenizer=saved.tokenizer if is_same else {"name": portable(tokenizer), "sha256": ""},
+        counter=counter,
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
         errata=(saved.errata or "given") if spec.errata else None,  # says only that there are some
         code=bound.code,
         ocr=saved.ocr if needs_ocr(bound) else None,
     )
     now = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
-    given, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
-    if given and before and _is_same_file(given.model, before.model):
+    reranker, former = spec.retrieval.reranker, saved.spec.retrieval.reranker
+    if reranker and former and _is_same_file(reranker.model, former.model):
         now["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
     return now
 

@@ -176,7 +176,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     if build_dir.is_done(questions_shard(name)) and (rows := session.questions(name)):  # a damaged result is removed
         tasks = tasks_of(spec.builder, spec.reader)
         opened = session.dataset(name)
-        dataset.world = World(opened, rows, dataset.lengths, dataset.release, tasks, dataset.wanted)
+        dataset.world = World(opened, tuple(rows), dataset.lengths, dataset.release, tasks, dataset.wanted)
 
 
 def _not_kept(session: Session, name: str) -> Iterator[Outcome]:

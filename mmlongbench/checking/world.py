@@ -83,7 +83,7 @@ class World:
             try:
                 examples, first = pack_row(self.dataset, row, length), FirstPlacements()
                 for example in () if length in self.built else examples:
-                    record = released_record(self.dataset, example, row)
+                    record, _ = released_record(self.dataset, example, row)
                     self.dataset.checks.check_placements(example, record, row, first)
                 packed.append((row, examples))
             except MMLongBenchError as error:

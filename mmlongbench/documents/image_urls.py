@@ -7,7 +7,7 @@ import re
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, urlsplit
 
-from mmlongbench.documents.pixels import header, opened, released_bytes, shrunk, unreadable
+from mmlongbench.documents.pixels import header_size, opened, released_bytes, shrunk, unreadable
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import read_regular
 from mmlongbench.io.printable import without_password
@@ -93,7 +93,7 @@ class ImageUrls:
             return f"{self.form.rstrip('/')}/{quote(os.fsencode(path))}"
         try:
             data = read_regular(file, MAX_BYTES)
-            if self._max_pixels is not None and math.prod(size := header(file)[0]) > self._max_pixels:
+            if self._max_pixels is not None and math.prod(size := header_size(file)) > self._max_pixels:
                 self.shrunk[path] = (size, fitting_size(size, self._max_pixels))
                 data = released_bytes(data, self.shrunk[path][1])
             with opened(io.BytesIO(data)) as picture:

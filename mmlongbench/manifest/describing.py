@@ -10,7 +10,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -22,7 +22,7 @@ from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.binding import bind, calling
 from mmlongbench.manifest.loading import installed_datasets, load_manifest
 from mmlongbench.manifest.mix import MixSpec
-from mmlongbench.manifest.model import LOCATIONS_SCHEMA, SAMPLE, DatasetSpec, Manifest
+from mmlongbench.manifest.model import LOCATIONS_SCHEMA, SAMPLE, CounterSpec, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import (
     Plugin,
     builder_type,
@@ -33,12 +33,14 @@ from mmlongbench.manifest.plugins import (
     reader_type,
     sample_function,
 )
+from mmlongbench.manifest.strict_model import arms_of
 from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES
 from mmlongbench.task.reader import Reader, SampleFiles
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
+from tokenization import vision_rules
 
 JsonObject: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
@@ -302,9 +304,8 @@ def dataset_keys() -> list[JsonObject]:
 
     def keys_of(model: type[BaseModel], prefix: str) -> Iterator[JsonObject]:
         for field in fields_of(model):
-            annotation = model.model_fields[field["name"]].annotation
-            inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-            parts = [kind for kind in inner if issubclass(kind, BaseModel)]
+            arms = arms_of(model.model_fields[field["name"]].annotation)
+            parts = [kind for kind in arms if issubclass(kind, BaseModel)]
             if not prefix and field["name"] in ("lengths", "admission_length", "reference_length"):
                 field["default"] = properties[field["name"]]["default"]
             yield {**field, "name": prefix + field["name"], **({"type": ""} if parts else {})}
@@ -330,8 +331,8 @@ def type_text(schema: JsonObject, parts: Mapping[str, JsonObject]) -> str:
     if "const" in schema or "enum" in schema:
         allowed = schema["enum"] if "enum" in schema else [schema["const"]]
         return " | ".join(value if isinstance(value, str) else json.dumps(value) for value in allowed)
-    if "anyOf" in schema:
-        arms = [type_text(arm, parts) for arm in schema["anyOf"]]
+    if unions := [*schema.get("anyOf", ()), *schema.get("oneOf", ())]:
+        arms = [type_text(arm, parts) for arm in unions]
         return " or ".join(arm for arm in arms if arm != "null") + (", or null" if "null" in arms else "")
     match schema.get("type"):
         case "array" if "prefixItems" in schema:
@@ -390,6 +391,11 @@ def manifest_schema() -> JsonObject:
         "builder": {"anyOf": [{"enum": usable("builder")}, {"type": "string"}]},
         "reader": {"anyOf": [{"enum": usable("reader")}, {"type": "string"}]},
     }
+    models = {"anyOf": [{"enum": sorted(vision_rules())}, {"type": "string"}]}  # a name has many spellings
+    counter = schema["$defs"][CounterSpec.__name__]["properties"]
+    counter["image"]["oneOf"][0] = models
+    counter["tokenizer"] = {**counter["text"], "description": "An earlier name of `text`."}
+    wider["counter"] = {"anyOf": [models, {"$ref": keys["counter"]["$ref"]}], "default": keys["counter"]["default"]}
     for key, types in wider.items():
         keys[key] = {"description": keys[key]["description"], **types}
     tokens = {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, _LENGTH]}

@@ -14,7 +14,7 @@ from mmlongbench.io.locations import HUB, is_url, local_path, refuse_url
 from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.manifest.licences import root_licence_files
 from mmlongbench.manifest.mix import parse_mix
-from mmlongbench.manifest.model import DatasetSpec, Manifest, length_of
+from mmlongbench.manifest.model import DatasetSpec, Manifest, counter_fields, length_of
 from mmlongbench.manifest.strict_model import explain, shown
 from mmlongbench.manifest.task_files import root_task_files
 
@@ -57,19 +57,30 @@ def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
     """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder. If there
     is a folder `data`, those of sources and of the corpus are relative to it instead.
     """
-    root, source, counter = path.parent, dataset.get("source"), dataset.get("counter")
+    root, source = path.parent, dataset.get("source")
     for key in ("corpus", "errata", "counter"):
         _refuse_urls(dataset.get(key), f"{path}: {key}")
     for key, folder in (("corpus", data or root), ("errata", root)):
         if isinstance(dataset.get(key), str):
             dataset[key] = str(folder / dataset[key])
-    tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
-    if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
-        dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
+    if isinstance(counter := counter_fields(dataset.get("counter")), dict):
+        dataset["counter"] = _rooted_counter(counter, root)
     if isinstance(source, dict):
         dataset["source"] = {name: _rooted(value, data or root) for name, value in source.items()}
     else:
         refuse_url(source, f"{path}: source", ManifestError)
+
+
+def _rooted_counter(counter: Mapping[str, object], root: Path) -> dict[str, object]:
+    """Return a counter with `root` before each path of a tokenizer or a template that is there; other names, such as
+    hub ids, stay as they are.
+    """
+    values = {key: str(value) if isinstance(value, Path) else value for key, value in counter.items()}
+    for key, is_there in (("text", Path.is_file), ("template", Path.exists)):
+        value = values.get(key)
+        if isinstance(value, str) and value and is_there(root / value):
+            values[key] = str(root / value)
+    return values
 
 
 def _rooted(value: object, root: Path) -> object:
@@ -97,6 +108,8 @@ def _apply(setting: str | tuple[str, object], datasets: list[dict[str, Any]], he
         if not isinstance(key, str):
             raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
     target, path = _target(where, key, datasets)
+    if path == ["counter", "tokenizer"]:  # its earlier name
+        path = ["counter", "text"]
     if isinstance(setting, str):
         text = setting.partition("=")[2]
         if _is_path(path) and not text.strip():
@@ -136,8 +149,10 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
     if path[0] in ("corpus", "errata", "counter") or path == ["source"]:  # the paths of sources may be URLs
         _refuse_urls(value, where)
-    if path == ["counter"] and isinstance(value, Mapping):
-        return {name: str(inner) if isinstance(inner, Path) else inner for name, inner in value.items()}
+    if path == ["counter"] and isinstance(value := counter_fields(value), dict):
+        return _rooted_counter(value, here)
+    if path[0] == "counter" and len(path) == 2:
+        return _rooted_counter({path[1]: value}, here)[path[1]]
     if isinstance(value, list | tuple) and _is_path(path):
         return [_joined(where, path, location, here) for location in value]
     if isinstance(value, Path):
@@ -173,7 +188,7 @@ def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
         if "reference_length" in target:
             target["reference_length"] = "16K"
     for step in path[:-1]:
-        inner = target.get(step)
+        inner = counter_fields(target.get(step)) if step == "counter" else target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}
         target = target[step]
     if value is None and len(path) == 2 and path[0] == "source":

@@ -5,10 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
+    Discriminator,
     Field,
     GetCoreSchemaHandler,
     PlainSerializer,
     PlainValidator,
+    Tag,
     WithJsonSchema,
     model_validator,
 )
@@ -22,7 +24,16 @@ from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.licences import LicenceSpec, LicenceText, licence_spec
 from mmlongbench.manifest.strict_model import StrictModel, json_values, shown
 from mmlongbench.manifest.task_files import portable_name
-from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
+from tokenization import (
+    CrossModalCounter,
+    PatchRule,
+    TokenizationError,
+    VisionRule,
+    load_template,
+    load_tokenizer,
+    vision_rule,
+)
+from tokenization.text import LLAMA2
 
 SAMPLE = "sample"
 """The value of `source` that stands for the sample of the reader; it is given instead of paths."""
@@ -167,23 +178,85 @@ class ImageSpec(StrictModel):
         return self
 
 
+def counter_fields(value: object) -> object:
+    """Return a counter in full: the name of a model stands for `image` alone, and `tokenizer` is an earlier name of
+    `text`.
+    """
+    if isinstance(value, str):
+        return {"image": value}
+    if isinstance(value, dict) and "tokenizer" in value and "text" not in value:
+        return {"text" if key == "tokenizer" else key: inner for key, inner in value.items()}
+    return value
+
+
+_ModelOrPatches = Annotated[
+    Annotated[str, Tag("tagged-union[model]")] | Annotated[ImageSpec, Tag("tagged-union[patches]")],
+    Discriminator(lambda value: "tagged-union[model]" if isinstance(value, str) else "tagged-union[patches]"),
+]
+"""A name or numbers; the alternatives are named like others that messages leave out (`explain`)."""
+
+
 class CounterSpec(StrictModel):
     """How tokens are counted."""
 
-    tokenizer: str = "llama2"
-    """`llama2`, a path to a tokenizer.json, or a hub id."""
-    image: ImageSpec = ImageSpec()
-    """How the tokens of an image are counted."""
+    text: str | None = None
+    """The tokenizer of texts: `llama2`, the path of a tokenizer.json, or a hub id. By default that of the model, and
+    `llama2` if `image` is no model."""
+    image: _ModelOrPatches = ImageSpec()
+    """How the tokens of an image are counted: the name of a model, such as `qwen2.5-vl`, or the numbers of a rule of
+    patches, which is the benchmark's by default."""
+    template: str | None = None
+    """The chat template whose tokens are counted: the path of its file or folder, or a hub id. By default they are not
+    counted, but stay in the reserve."""
 
-    def open(self) -> CrossModalCounter:
+    _in_full = model_validator(mode="before")(counter_fields)
+
+    @property
+    def text_name(self) -> str:
+        """The name of the tokenizer; empty if none is given and that of the model is not known."""
+        if self.text is not None:
+            return self.text
+        return "" if isinstance(self.image, str) else LLAMA2
+
+    def rule(self) -> PatchRule | VisionRule:
+        """Return the rule that counts images.
+
+        Raises:
+            ManifestError: no model has this name, or the numbers make no rule.
+
+        """
         try:
-            rule = PatchRule(**self.image.model_dump())
+            if isinstance(self.image, ImageSpec):
+                return PatchRule(**self.image.model_dump())
+            return vision_rule(self.image)
         except TokenizationError as error:
             raise ManifestError(f"counter.image: {error}") from error
+
+    def open(self, rule: PatchRule | VisionRule | None = None) -> CrossModalCounter:
+        """Load what counts; `rule` counts images instead of that of the table, if it is given.
+
+        Raises:
+            ManifestError: a part is unknown or cannot be loaded; the message names the key.
+
+        """
+        rule = rule or self.rule()
+        name = self.text_name
+        ways = "the path of a tokenizer.json, a hub id 'owner/name', or 'llama2'"
+        if not name and self.text is None:
+            raise ManifestError(
+                f"counter: no public tokenizer is known that counts the texts of {self.image}; give another one as "
+                f"counter.text ({ways}), as in `counter: {{image: {self.image}, text: llama2}}`, whose counts are "
+                "estimates"
+            )
         try:
-            return CrossModalCounter(load_tokenizer(self.tokenizer), rule)
+            text = load_tokenizer(name)
         except TokenizationError as error:
-            raise ManifestError(f"counter.tokenizer: {error}") from error
+            of = "" if self.text is not None else f"of {self.image}, which can also be given ({ways}): "
+            raise ManifestError(f"counter.text: {of}{error}") from error
+        try:
+            return CrossModalCounter(text, rule, load_template(self.template) if self.template else None)
+        except TokenizationError as error:
+            raise ManifestError(f"counter.template: {error}") from error
 
 
 class PageSpec(StrictModel):

@@ -3,7 +3,7 @@
 import re
 from dataclasses import fields, is_dataclass
 from math import isfinite
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -73,8 +73,18 @@ def _keys(model: type, place: list[Any]) -> list[str]:
     current = model
     for step in place:
         found = _fields(current).get(str(step))
-        current = next((arm for arm in (found, *get_args(found)) if isinstance(arm, type) and _fields(arm)), current)
+        current = next((arm for arm in arms_of(found) if _fields(arm)), current)
     return list(_fields(current))
+
+
+def arms_of(annotation: Any) -> list[type]:  # noqa: ANN401  (any annotation of a field)
+    """Return the classes among a type and its alternatives.
+
+    >>> arms_of(int | None), arms_of(Annotated[str, "a text"] | Annotated[int, "a number"])
+    ([<class 'int'>, <class 'NoneType'>], [<class 'str'>, <class 'int'>])
+    """
+    arms = (get_args(arm)[0] if get_origin(arm) is Annotated else arm for arm in (annotation, *get_args(annotation)))
+    return [arm for arm in arms if isinstance(arm, type)]
 
 
 def _fields(model: type) -> dict[str, Any]:

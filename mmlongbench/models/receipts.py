@@ -85,8 +85,7 @@ class Costs:
             text = prompt.text_tokens(self.count_text)
         rule, sizes = self.rule, [self.size(path) for path in prompt.images]
         try:
-            places = range(1, len(sizes) + 1) if rule.by_place else [len(sizes)] * len(sizes)
-            images = tuple(rule.tokens(*size, place) for size, place in zip(sizes, places, strict=True))
+            images = tuple(rule.each(sizes))
         except TokenizationError as error:
             raise ReleaseError(str(error)) from error
         return Cost(text, images, rule.shared * prompt.adjacent_images if rule.shared else 0, len(prompt.turns))

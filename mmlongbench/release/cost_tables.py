@@ -86,11 +86,12 @@ def _images(file: PublicFile, cost: ExampleCost) -> Iterator[Item]:
     if file.dataset is None:
         return
     counter, start, position = file.dataset.counter, 0, 0
+    images = counter.image.each(cost.sizes)
     for part in cost.prompt.parts:
         if isinstance(part, str):
             start += counter.text.price(part)
         else:
-            tokens = counter.image.tokens(*cost.sizes[position])
+            tokens = images[position]
             yield {
                 "id": cost.id,
                 "placement": cost.placement,

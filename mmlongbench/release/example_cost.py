@@ -1,9 +1,11 @@
 """The tokens of one example: as its release counts it, from the record and the sizes of its images, and on models."""
 
+import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from mmlongbench.documents.pixels import header, oddities, unreadable
 from mmlongbench.errors import ReleaseError
@@ -37,6 +39,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
     def __init__(self, root: Path) -> None:
         """Look up images below this folder."""
         self._root = root.resolve()
+        self._folders: dict[str, bool] = {}  # whether a folder lies in the root
         self._known: dict[str, tuple[int, int]] = {}
         self.turned: set[str] = set()
         """The images read so far whose EXIF orientation rotates or mirrors them."""
@@ -61,14 +64,21 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         return len(self._known)
 
     def _read(self, path: str) -> tuple[int, int]:
-        pure, file = PurePosixPath(path), self._root / path
-        if pure.is_absolute() or ".." in pure.parts or not file.resolve().is_relative_to(self._root):
-            raise ReleaseError(f"image {path!r}: the path leaves the image root")
-        if file.exists() and not file.is_file():  # reading a pipe might never end
-            raise ReleaseError(f"image {path!r}: is no file")
+        folder, file = path.rpartition("/")[0], f"{self._root}/{path}"  # a `Path` costs as much as the whole header
         try:
-            size, orientation = header(file)
-            odd = oddities(file)
+            if folder not in self._folders:  # links are followed once a folder
+                self._folders[folder] = self._holds(f"{self._root}/{folder}")
+            is_inside = self._folders[folder] and not path.startswith("/") and ".." not in path.split("/")
+            mode = os.lstat(file).st_mode if is_inside else 0
+            if stat.S_ISLNK(mode) and (is_inside := self._holds(file)):
+                mode = Path(file).stat().st_mode
+            if not is_inside:
+                raise ReleaseError(f"image {path!r}: the path leaves the image root")
+            if not stat.S_ISREG(mode):  # reading a pipe might never end
+                raise ReleaseError(f"image {path!r}: is no file")
+            with open(file, "rb") as opened:  # noqa: PTH123
+                size, orientation = header(opened)
+                odd = oddities(opened, path)
         except FileNotFoundError as error:
             raise ReleaseError(f"image {path!r}: is missing") from error
         except unreadable() as error:
@@ -78,6 +88,9 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         if odd:
             self.odd[path] = odd
         return size
+
+    def _holds(self, path: str) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(self._root)
 
 
 def counted(prompt: Prompt, counter: CrossModalCounter, sizes: Mapping[str, tuple[int, int]]) -> TokenCount:

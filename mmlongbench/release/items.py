@@ -70,6 +70,20 @@ class Item(TypedDict):
     image_tokens: int
 
 
+class ItemColumns(TypedDict):
+    """The units of one example, as a list for each column of `Item`; the position is the place in the lists."""
+
+    id: str
+    placement: float | None
+    unit: list[str]
+    role: list[str]
+    inside: list[str]
+    image: list[str | None]
+    start: list[int]
+    text_tokens: list[int]
+    image_tokens: list[int]
+
+
 _OF_AN_EXAMPLE = TypeAdapter(list[Item])
 
 

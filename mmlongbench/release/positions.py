@@ -75,7 +75,7 @@ class Layout:
 
         """
         self.items, self.gap, self.prompt = items, separator(items), cost.prompt
-        self.image_tokens = [counter.image.tokens(*size) for size in cost.sizes]
+        self.image_tokens = counter.image.each(cost.sizes)
         """The tokens of each image, in the order of the prompt."""
         self._text, self._count, self._price = cost.prompt.text, counter.text.count, price
         # the character of the concatenated text at which each part begins

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.spec import TaskSpec
-from tokenization import CrossModalCounter
+from tokenization import CrossModalCounter, PatchRule, TokenizationError, VisionRule
 from tokenization.text import LLAMA2
+from tokenization.vision import rule_of_fields
 
 _MAX_PRICES = 50_000
 """The number of lines whose prices are kept."""
@@ -50,6 +51,8 @@ class ReadDataset:
     """Whether a lock says what the records must contain; False for files of other origin."""
     variant: str = ""
     """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
+    locked: Mapping[str, Any] = field(default_factory=dict)
+    """The counter as the lock has it; empty for files of other origin."""
 
     @property
     def name(self) -> str:
@@ -66,6 +69,16 @@ class ReadDataset:
 
         """
         return self.open_counter()
+
+    @cached_property
+    def rule(self) -> PatchRule | VisionRule:
+        """The rule that counts its images, which needs no tokenizer."""
+        return locked_rule(self.locked) if self.locked else self.spec.counter.rule()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its counts are those of the model, not estimates of what a service counts."""
+        return bool(self.locked.get("exact", True))
 
     @cached_property
     def price(self) -> Callable[[str], int]:
@@ -105,11 +118,14 @@ def locked_dataset(
 
     """
     try:
-        recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
+        locked = dict(data["counter"])
+        recorded = {key: str(locked["tokenizer"][key]) for key in ("name", "sha256")}
+        model, template = locked["image"].get("model"), locked.get("template") or {}
         resolved = {
             key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
         }
-        counted = {**data["counter"], "tokenizer": tokenizer or recorded["name"]}
+        counted = {"text": tokenizer or recorded["name"], "image": model or locked["image"]}
+        counted |= {"template": str(template["name"])} if template else {}
         pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
         limits = {key: value for key, value in data.get("limits", {}).items() if key not in EARLIER_COUNTS}
         spec = DatasetSpec.model_validate(
@@ -122,27 +138,51 @@ def locked_dataset(
     named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
     spec = spec.model_copy(update=named)
     bound = bind(spec)
-    return ReadDataset(spec, bound.builder, bound.reserve, partial(_locked_counter, spec, recorded, tokenizer, release))
+    open_counter = partial(_locked_counter, spec, locked, tokenizer, release)
+    return ReadDataset(spec, bound.builder, bound.reserve, open_counter, locked=locked)
 
 
 def _locked_counter(
-    spec: DatasetSpec, recorded: Mapping[str, str], tokenizer: str | None, release: Path | None
+    spec: DatasetSpec, locked: Mapping[str, Any], tokenizer: str | None, release: Path | None
 ) -> CrossModalCounter:
-    """Open the counter of a dataset of a lock, of which `recorded` has the `name` and the `sha256` of the tokenizer."""
-    kept = release / TOKENIZERS / f"{recorded['sha256']}.json" if release else None
-    name = tokenizer or (str(kept) if kept and kept.is_file() else recorded["name"])
+    """Open the counter of a dataset of a lock, `locked`, with the tokenizer and the template that the release keeps."""
+    recorded, template = locked["tokenizer"], locked.get("template") or {}
+
+    def kept(part: Mapping[str, str], ending: str) -> str | None:
+        path = release / TOKENIZERS / f"{part['sha256']}.{ending}" if release and part else None
+        return str(path) if path and path.is_file() else part.get("name")
+
+    names = {"text": tokenizer or kept(recorded, "json"), "template": kept(template, "jinja")}
     try:
-        counter = spec.counter.model_copy(update={"tokenizer": name}).open()
+        counter = spec.counter.model_copy(update=names).open(locked_rule(locked))
     except ManifestError as error:
         raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
+    if counter.template and counter.template.sha256 != template["sha256"]:
+        raise ReleaseError(
+            f"chat template {counter.template.name!r} is not the one that the release was counted with, "
+            f"{template['name']!r}; put {TOKENIZERS}/{template['sha256']}.jinja back"
+        )
     if counter.text.sha256 == recorded["sha256"]:
         return counter
     if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
-        return _locked_counter(spec, recorded, None, release)
+        return _locked_counter(spec, locked, None, release)
     raise ReleaseError(
         f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
         f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
     )
+
+
+def locked_rule(locked: Mapping[str, Any]) -> PatchRule | VisionRule:
+    """Return the rule that counts the images of a dataset, whose counter in the lock is given.
+
+    Raises:
+        NotHereError: the rule is that of a package that is not installed.
+
+    """
+    try:
+        return rule_of_fields(locked["image"]) if "model" in locked["image"] else PatchRule(**locked["image"])
+    except TokenizationError as error:
+        raise NotHereError(f"{LOCK}: counter.image: {error}") from error
 
 
 def _foreign_dataset(spec: DatasetSpec) -> ReadDataset:

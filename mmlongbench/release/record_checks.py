@@ -57,9 +57,11 @@ class RecordChecks:
             self._lacks_items = not release.is_publication
         self._assets = KnownAssets.of(release.path, dataset.name) if ASSETS in release.lock.files else None
         self._seen: set[tuple[str, float | None, int | None]] = set()
-        tokenizer = dataset.counter.text
-        merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
-        self.unplaced = "" if tokenizer.additive else merges
+        counter = dataset.counter
+        merges = f"not compared, for the tokenizer {counter.text.name} may merge texts across newlines"
+        if counter.text.additive:
+            merges = "not compared, for the tokens of a model's prompt are no sum of those of its parts"
+        self.unplaced = "" if counter.additive else merges
         """Why the positions are not counted again; empty if they are counted."""
 
     def look(self, record: Record, cost: ExampleCost) -> Iterator[Finding]:
@@ -128,7 +130,7 @@ class RecordChecks:
     def _positions(self, record: Record, cost: ExampleCost, items: Sequence[Item]) -> Iterator[Finding]:
         """Yield differences between the prompt, the items and the record's fields about needles."""
         counter, layout = self._dataset.counter, None
-        if counter.text.additive:
+        if counter.additive:
             layout = Layout(items, cost, counter, self._dataset.price, is_by_line=self.facts.is_by_line)
             self.facts.is_by_line |= layout.is_surely_by_line
             if layout.may_be_by_line and not layout.is_by_line:

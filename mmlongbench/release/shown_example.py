@@ -16,8 +16,7 @@ from mmlongbench.release.positions import is_number, places_of, showing
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
-from tokenization import TokenCount
-from tokenization.counting import PatchRule
+from tokenization import PatchRule, TokenCount, VisionRule
 
 Mark: TypeAlias = Literal["gold", "needle", "evidence"]
 """Why a unit or a part of it matters for the answer."""
@@ -201,9 +200,9 @@ def shown_example(release: Release, example: Example) -> ShownExample:
             items = items_of_example(release.path, example.file, example.length, example.id, placement)
     except NoItemError as error:
         raise ReleaseError(f"{at}: items: {error}; see `mmlongbench verify`") from error
-    sizes, rule = ImageSizes(release.path / IMAGES), PatchRule(**spec.counter.image.model_dump())
+    sizes = ImageSizes(release.path / IMAGES)
     try:
-        shown = described(example, items, needles, sizes, rule, labels)
+        shown = described(example, items, needles, sizes, dataset.rule, labels)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
     return replace(shown, question=question, metric=builder.spec.metric)
@@ -214,7 +213,7 @@ def described(
     items: Sequence[Item] | None,
     needles: Sequence[Needle],
     sizes: Mapping[str, tuple[int, int]],
-    rule: PatchRule,
+    rule: PatchRule | VisionRule,
     labels: Sequence[str] = (),
 ) -> ShownExample:
     """Return an example with what is known about its units.
@@ -235,7 +234,9 @@ def described(
     if outline and outline.prompt(outline.shown) != example.prompt:
         outline = None
     units = outline.units if outline else [(part,) for part in example.prompt.parts]
-    pieces = _Pieces(sizes, rule, needles, example.evidence, units, has_turns=bool(outline and outline.turns))
+    paths = example.prompt.images
+    tokens = dict(zip(paths, rule.each([sizes[path] for path in paths]), strict=True))
+    pieces = _Pieces(sizes, tokens, needles, example.evidence, units, has_turns=bool(outline and outline.turns))
     if outline is None:
         notes.append(NO_UNITS)
         parts = [(turn.role, (part,)) for turn in example.prompt.turns for part in turn.parts]
@@ -336,14 +337,14 @@ class _Pieces:
     def __init__(
         self,
         sizes: Mapping[str, tuple[int, int]],
-        rule: PatchRule,
+        tokens: Mapping[str, int],
         needles: Sequence[Needle],
         evidence: Evidence | None,
         units: Sequence[tuple[Part, ...]],
         *,
         has_turns: bool,
     ) -> None:
-        self._sizes, self._rule, self._has_turns = sizes, rule, has_turns
+        self._sizes, self._tokens, self._has_turns = sizes, tokens, has_turns
         self._speaker = ""
         self._texts = list(dict.fromkeys(needle for needle in needles if isinstance(needle, str) and needle))
         pages = frozenset(evidence.pages if evidence else ())
@@ -366,7 +367,7 @@ class _Pieces:
                 self._speaker = turn.role
                 if isinstance(part, Image):
                     size = self._sizes[part.path]
-                    made.append(ShownImage(part.path, size, self._rule.tokens(*size), speaker))
+                    made.append(ShownImage(part.path, size, self._tokens[part.path], speaker))
                 else:
                     spans = tuple(_spans(part, self._texts)) if has_needle else ()
                     made.append(ShownText(part, spans, speaker))

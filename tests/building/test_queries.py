@@ -67,7 +67,7 @@ def test_a_query_that_nobody_declares_is_named_where_others_are_found(session: S
 def test_an_id_of_two_rows_is_refused(own: str, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     declared, (row, *_) = VRAG.queries, session.questions("viquae")
     first, second = (row.model_copy(update={"id": id}) for id in ("a", "a#1"))
-    monkeypatch.setattr(session, "questions", lambda name: (first, second))
+    monkeypatch.setattr(session, "hashed_ids", lambda name: frozenset({"a#1"}))
     monkeypatch.setattr(VRAG, "queries", lambda self, row, sources: [replace(*declared(self, row, sources), id=own)])
     with pytest.raises(PluginCallError, match=rf"row 'a#1' may declare a query with the id '{own}' too; choose"):
         list(search_for(session, "viquae", [first]))

@@ -117,7 +117,7 @@ def fake(**functions: Any) -> Any:
     ray.remote = lambda **options: lambda function: SimpleNamespace(remote=lambda *arguments: arguments[1])
     ray.is_initialized = lambda: False
     ray.init = ray.shutdown = ray.cancel = lambda *arguments, **options: None
-    ray.wait = lambda waiting, num_returns: (waiting[:1], waiting[1:])
+    ray.wait = lambda waiting, num_returns, timeout: (waiting[:1], waiting[1:])
     for name, function in functions.items():
         setattr(ray, name, function)
     return ray

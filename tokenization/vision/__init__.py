@@ -4,7 +4,17 @@
 consists of one of a few formulas and the numbers published for the model.
 """
 
-from tokenization.vision.registry import VisionRules, vision_rule, vision_rules
+from tokenization.vision.registry import VisionRules, rule_fields, rule_of_fields, vision_rule, vision_rules
 from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
 
-__all__ = ["Crowd", "Provenance", "VisionRule", "VisionRules", "numbered", "vision_rule", "vision_rules"]
+__all__ = [
+    "Crowd",
+    "Provenance",
+    "VisionRule",
+    "VisionRules",
+    "numbered",
+    "rule_fields",
+    "rule_of_fields",
+    "vision_rule",
+    "vision_rules",
+]

@@ -69,12 +69,16 @@ def broken_rows(width: int, height: int, *, patch: int, merge: int, max_side: in
     return (columns + 1) * rows
 
 
-def budgeted_patches(width: int, height: int, *, patch: int, budget: int, max_side: int, multiplier: float = 1) -> int:
+def budgeted_patches(
+    width: int, height: int, *, patch: int, budget: int, max_side: int, multiplier: float = 1, is_strict: bool = False
+) -> int:
     """Count like GPT-4.1 mini: the patches times `multiplier` (tokens that the model charges for a patch), rounded up.
-    An image with more patches than the budget, or with a side over `max_side`, is shrunk first.
+    An image with more patches than the budget, or with a side over `max_side`, is shrunk first; refused if `is_strict`.
     """
     patches = -(-width // patch) * -(-height // patch)
     if patches > budget or max(width, height) > max_side:
+        if is_strict:
+            raise ValueError(f"it has {patches} patches, at most {budget} and {max_side} pixels a side are accepted")
         scale = min(1.0, max_side / max(width, height))
         if math.prod(math.ceil(side * scale / patch) for side in (width, height)) > budget:
             # shrunk to the area of the budget, then until one of the sides is a whole number of patches
@@ -85,6 +89,31 @@ def budgeted_patches(width: int, height: int, *, patch: int, budget: int, max_si
         covered = math.prod(math.ceil(max(1, round(side * scale, 6)) / patch) for side in (width, height))
         patches = min(budget, covered)
     return math.ceil(patches * multiplier)
+
+
+def fitted_cells(width: int, height: int, *, cell: int, budget: int, markers: int) -> int:
+    """Count like Gemma 4: the image is enlarged or shrunk to about `budget` cells, and its sides rounded down to whole
+    cells. A side that would have none has one.
+    """
+    scale = math.sqrt(budget * cell**2 / (width * height))
+    columns, rows = (int(scale * side / cell) for side in (width, height))
+    if not columns or not rows:
+        columns, rows = 1, min(max(width, height) // min(width, height), budget)
+    return columns * rows + markers
+
+
+def limited_patches(
+    width: int, height: int, *, patch: int, merge: int, max_patches: int, max_side: int, markers: int
+) -> int:
+    """Count like Kimi-VL: the cells of the image, rounded up. An image with more than `max_patches` whole patches is
+    shrunk first; one that then has `max_side` patches along a side is refused.
+    """
+    if (patches := (width // patch) * (height // patch)) > max_patches:
+        width, height = (int(side * math.sqrt(max_patches / patches)) for side in (width, height))
+    columns, rows = (-(-side // (patch * merge)) for side in (width, height))
+    if max(columns, rows) * merge >= max_side or not columns * rows:
+        raise ValueError(f"it has {columns * merge} x {rows * merge} patches, 1 to {max_side - 1} a side are accepted")
+    return columns * rows + markers
 
 
 def padded_cells(width: int, height: int, *, cell: int, max_edge: int, budget: int) -> int:

@@ -6,8 +6,10 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from tokenization.errors import TokenizationError, UnknownRuleError
 from tokenization.vision import cells, tiles
@@ -16,8 +18,8 @@ from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
 FORMULAS: Mapping[str, Callable[..., int]] = {
     formula.__name__: formula
     for formula in (
-        *(cells.area_share, cells.broken_rows, cells.budgeted_patches, cells.fixed, cells.native_grid),
-        *(cells.padded_cells, cells.patch_cells),
+        *(cells.area_share, cells.broken_rows, cells.budgeted_patches, cells.fitted_cells, cells.fixed),
+        *(cells.limited_patches, cells.native_grid, cells.padded_cells, cells.patch_cells, tiles.alike_crops),
         *(tiles.anyres, tiles.canvas, tiles.canvas_states, tiles.closest_aspect, tiles.covering_grid, tiles.crop_units),
         *(tiles.fitted_tiles, tiles.hd_crops, tiles.long_side_tiles, tiles.numbered_slices, tiles.padded_crops),
         *(tiles.pan_and_scan, tiles.plain_tiles, tiles.quartered, tiles.scaled_tiles, tiles.sized_slices),
@@ -50,6 +52,7 @@ def built_in() -> tuple[Mapping[str, VisionRule], Mapping[str, str]]:
             shared=found.get("shared", 0),
             max_images=found.get("max_images"),
             variant_of=found.get("variant_of", ""),
+            **{key: found[key] for key in ("exact", "text", "around") if key in found},
         )
     return rules, {fold(each): name for name in rules for each in (name, *tables[name].get("aliases", ()))}
 
@@ -172,6 +175,58 @@ def vision_rule(name: str) -> VisionRule:
     2510
     """
     return vision_rules()[name]
+
+
+def rule_fields(rule: VisionRule) -> dict[str, Any]:
+    """Return a rule as values of JSON, from which `rule_of_fields` makes it again, whatever the table then says. A rule
+    whose code is in another package is the name, the package and its version.
+    """
+    formulas = {formula: name for name, formula in FORMULAS.items()}
+    if rule.formula not in formulas or not (rule.among in (None, numbered) or isinstance(rule.among, Crowd)):
+        points = vision_rules()._added.get(fold(rule.name), [])
+        found = next((point.dist for point in points if point.dist), None)
+        return {"model": rule.name, "package": found.name if found else "", "version": found.version if found else ""}
+    values: dict[str, Any] = {"model": rule.name, "formula": formulas[rule.formula], "numbers": dict(rule.parameters)}
+    if isinstance(rule.among, Crowd):
+        values["crowd"] = asdict(rule.among)
+    elif rule.among:
+        values["is_numbered"] = True
+    others = (each for each in fields(rule) if each.init and each.name not in _NOT_COUNTING)
+    return values | {each.name: found for each in others if (found := getattr(rule, each.name)) != each.default}
+
+
+_NOT_COUNTING = ("name", "formula", "parameters", "provenance", "among", "by_place", "variant_of")
+"""The fields of a rule that its values have in another form, or that no count depends on."""
+
+
+def rule_of_fields(values: Mapping[str, Any]) -> VisionRule:
+    """Return the rule that `rule_fields` has described.
+
+    Raises:
+        TokenizationError: it needs a package that is not installed, or a newer version of this one.
+
+    """
+    given = dict(values)
+    name = given.pop("model")
+    if "package" in given:
+        package = f"the package {given['package']} {given['version']}"
+        try:
+            rule = vision_rule(name)
+        except TokenizationError as error:
+            raise TokenizationError(f"vision rule {name!r} is that of {package}: install it ({error})") from error
+        if rule_fields(rule) != dict(values):
+            raise TokenizationError(f"vision rule {name!r} is that of {package}, and another one is installed")
+        return rule
+    try:
+        formula, numbers, crowd = FORMULAS[given.pop("formula")], given.pop("numbers"), given.pop("crowd", None)
+        is_numbered = given.pop("is_numbered", False)
+        among = Crowd(**crowd) if crowd else numbered if is_numbered else None
+        told = Provenance("", "the lock of a release")
+        return VisionRule(name, formula, numbers, told, among=among, by_place=is_numbered, **given)
+    except (KeyError, TypeError) as error:
+        raise TokenizationError(
+            f"vision rule {name!r} cannot be made from what was recorded ({error}): install a newer version"
+        ) from error
 
 
 def _load(points: list[EntryPoint]) -> VisionRule:

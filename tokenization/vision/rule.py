@@ -6,7 +6,7 @@ placeholders, markers, separators of rows and tiles.
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
@@ -80,6 +80,12 @@ class VisionRule:
     variant_of: str = ""
     """The name of the rule of which this rule is another setting or another way of counting; empty if there is no such
     rule."""
+    exact: bool = True
+    """Whether what runs the model counts the same; False if the rule is only known from documentation."""
+    text: str = ""
+    """The model's text tokenizer, as `load_tokenizer` takes it; empty if none is known."""
+    around: str = ""
+    """The text that the processor puts before and after an image; each of the two counts as one token of the image."""
     _alone: Callable[[int, int], int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +121,11 @@ class VisionRule:
         else:
             tokens = sum(times * self.tokens(*size, len(listed)) for size, times in Counter(listed).items())
         return tokens - self.shared * adjacent
+
+    def each(self, sizes: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the tokens of each image of a prompt, in their order; what neighbours share is not taken off."""
+        places = range(1, len(sizes) + 1) if self.by_place else [len(sizes)] * len(sizes)
+        return [self.tokens(*size, place) for size, place in zip(sizes, places, strict=True)]
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}

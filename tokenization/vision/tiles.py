@@ -169,6 +169,23 @@ def _square(most: int) -> tuple[tuple[int, int], ...]:
 # Crops
 
 
+def alike_crops(width: int, height: int, *, side: int, per_crop: int, grids: Iterable[tuple[int, int]]) -> int:
+    """Count like mPLUG-Owl3: an overview, and the crops of the grid (columns, rows) that is the most like the image: in
+    shape, then in size.
+    """
+
+    def overlap(across: int, down: int, other_height: float, other_width: float) -> float:
+        shared = min(across, other_width) * min(down, other_height)
+        return shared / (across * down + other_height * other_width - shared)
+
+    def likeness(grid: tuple[int, int]) -> float:
+        across, down = grid[0] * side, grid[1] * side
+        return 100 * overlap(across, down, height / width * across, across) + overlap(across, down, height, width)
+
+    columns, rows = max(grids, key=likeness)
+    return (columns * rows + 1) * per_crop
+
+
 def hd_crops(width: int, height: int, *, crop: int, max_crops: int, per_crop: int, per_row: int) -> int:
     """Count like Phi-3-vision: crops of the image, an overview, and a newline after each row of features. An image in
     portrait orientation gets the same number of crops as in landscape orientation.

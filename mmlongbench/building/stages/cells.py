@@ -1,10 +1,10 @@
 """The cells stage: merges the records of a dataset at a length into the files of the release."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,10 @@ from mmlongbench.building.shard_results import (
 )
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
-from mmlongbench.release.items import Item
+from mmlongbench.release.items import Item, ItemColumns
 from mmlongbench.release.lock import CellCounts, LockedFile
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task.file_formats import JSON_LINES
-from mmlongbench.task.rows import Record
 
 _ROWS = 50_000
 """How many rows of items are written at once."""
@@ -73,13 +72,16 @@ def _write_files(session: Session, name: str, length: int, lines: Iterable[Recor
     files = cell_files(spec, name, length, len(session.questions(name)), len(dataset.placements()))
     with items_table(out / files.items) as add_items:
 
-        def records() -> Iterator[Record]:
+        def packed() -> Iterator[PackedRecord]:
             for line in lines:
                 if isinstance(line, PackedRecord):
                     add_items(line.items)
-                    yield line.record
+                    yield line
 
-        write_whole(out / files.public, spec.format.bundle(records()))
+        if spec.format is JSON_LINES:
+            write_whole(out / files.public, (line.line.encode() for line in packed()))
+        else:
+            write_whole(out / files.public, spec.format.bundle(line.record for line in packed()))
     written = [(files.public, spec.format)] if spec.format is not JSON_LINES else []
     if spec.bundle:
         both = (line for line in _lines(session, name, length) if isinstance(line, PackedRecord | BundledRecord))
@@ -97,7 +99,7 @@ def locked_file(path: Path) -> LockedFile:
 
 
 @contextmanager
-def items_table(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
+def items_table(path: Path) -> Iterator[Callable[[ItemColumns], None]]:
     """Write the table of items: one row for each unit of each prompt, with its position, role and tokens. Rows that are
     given to the function are written in groups.
 
@@ -116,16 +118,21 @@ def items_table(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
     }
     if other := Item.__annotations__.keys() ^ types.keys():  # pyarrow would leave out such a column without a word
         raise TypeError(f"items: the column {min(other)!r} is not in both `Item` and the schema of the table")
-    schema, rows = pa.schema(types), list[Item]()
+    schema, columns = pa.schema(types), {name: list[Any]() for name in types}
     with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
 
         def write() -> None:
-            writer.write_table(pa.Table.from_pylist(rows, schema))
-            rows.clear()
+            writer.write_table(pa.table(columns, schema))
+            for column in columns.values():
+                column.clear()
 
-        def add(items: Sequence[Item]) -> None:
-            rows.extend(items)
-            if len(rows) >= _ROWS:
+        def add(items: ItemColumns) -> None:
+            units = len(items["unit"])
+            shared = {"id": repeat(items["id"], units), "placement": repeat(items["placement"], units)}
+            lists: dict[str, Any] = {**items, **shared, "position": range(units)}
+            for name, values in lists.items():
+                columns[name].extend(values)
+            if len(columns["unit"]) >= _ROWS:
                 write()
 
         yield add

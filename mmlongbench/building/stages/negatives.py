@@ -27,7 +27,7 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
     """Yield one line for each query of some rows, in the order of the rows: the passage numbers of its hard negatives,
     and how many passages were rejected, by reason.
     """
-    dataset, ids = session.dataset(name), {row.id for row in session.questions(name)}
+    dataset, ids = session.dataset(name), session.hashed_ids(name)
     for row in rows:
         for query, chosen in _queries(dataset, row, ids):
             numbers, rejected = session.search(name).find(query.text, chosen)
@@ -37,7 +37,7 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
 def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:
     """Return the queries that a builder declares for a row, each with its filter; raise an error if a query is wrong.
 
-    `ids` are the ids of all chosen rows.
+    `ids` are those ids of chosen rows that hold `#`.
     """
     with calling("builder", dataset.spec.builder, "queries()", row):
         try:

@@ -27,7 +27,7 @@ from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedE
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
-from mmlongbench.release.items import Item
+from mmlongbench.release.items import ItemColumns
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
@@ -60,7 +60,7 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
                 if origin := dataset.sources.images.origin(path):
                     pictures.setdefault(path, set()).add(origin)
         if example and isinstance(line, PackedRecord):
-            pages.update(item["image"] for item in line.items if item["image"])
+            pages.update(filter(None, line.items["image"]))
             for unit in example.units:
                 if isinstance(unit.body, str):
                     said = [part for part in unit.parts if isinstance(part, str)] if unit.turns else [unit.body]
@@ -155,7 +155,7 @@ def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator
                 line = _packed_record(dataset, example, row, first)
                 asked.add(example.id)
             else:
-                line = BundledRecord(released_record(dataset, example, row))
+                line = BundledRecord(released_record(dataset, example, row)[0])
         except Rejected as error:
             if error.everywhere:
                 todo = "use Rejected(…) without everywhere=True"
@@ -297,18 +297,19 @@ def _reject(dataset: Dataset, row: Row, error: DoesNotFitError | Rejected, lengt
 
 
 def _packed_record(dataset: Dataset, example: PackedExample, row: Row, first: FirstPlacements) -> PackedRecord:
-    record = released_record(dataset, example, row)
+    record, line = released_record(dataset, example, row)
     dataset.checks.check_placements(example, record, row, first)
-    return PackedRecord(record, _items(example), example.ran_dry, example.missing)
+    return PackedRecord(line.decode(), _items(example), example.ran_dry, example.missing)
 
 
-def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:
-    """Return the record of an example, after checking that it gives the packed prompt and has what scoring needs."""
+def released_record(dataset: Dataset, example: PackedExample, row: Row) -> tuple[Record, bytes]:
+    """Return the record of an example and its line, after checking that the record gives the packed prompt and has what
+    scoring needs.
+    """
     dataset.checks.check_units(example, row)
     with calling("builder", dataset.spec.builder, "record()", row):
         record = finished_record(dataset, example)
-    dataset.checks.check_record(example, record, row)
-    return record
+    return record, dataset.checks.check_record(example, record, row)
 
 
 def finished_record(dataset: Dataset, example: PackedExample) -> Record:
@@ -332,24 +333,26 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     return {**record, **added}
 
 
-def _items(example: PackedExample) -> list[Item]:
-    value = None if example.placement is None else float(example.placement.value)
-    return [
-        {
-            "id": example.id,
-            "placement": value,
-            "position": position,
-            "unit": item.unit.id,
-            "role": item.unit.role,
-            # blanks separate the ids, so blanks and percent signs within an id are escaped as in a URL
-            "inside": " ".join(
+def _items(example: PackedExample) -> ItemColumns:
+    units = example.units
+    counts = [item.count for item in example.items]
+    return {
+        "id": example.id,
+        "placement": None if example.placement is None else float(example.placement.value),
+        "unit": [unit.id for unit in units],
+        "role": [unit.role for unit in units],
+        # blanks separate the ids, so blanks and percent signs within an id are escaped as in a URL
+        "inside": [
+            " ".join(
                 "".join(quote(char) if char.isspace() or char == "%" else char for char in needle.id)
-                for needle in item.unit.needles
-            ),
-            "image": None if isinstance(item.unit.body, str) else item.unit.body.path,
-            "start": item.start,
-            "text_tokens": item.count.text,
-            "image_tokens": item.count.image,
-        }
-        for position, item in enumerate(example.items)
-    ]
+                for needle in unit.needles
+            )
+            if unit.needles
+            else ""
+            for unit in units
+        ],
+        "image": [unit.body.path if isinstance(unit.body, Image) else None for unit in units],
+        "start": [item.start for item in example.items],
+        "text_tokens": [count.text for count in counts],
+        "image_tokens": [count.image for count in counts],
+    }

@@ -29,8 +29,7 @@ from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FileFormat
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record, Row
-from tokenization import TextTokenizer, TokenCount
-from tokenization.counting import PatchRule
+from tokenization import PatchRule, TextTokenizer, TokenCount, VisionRule
 
 _FORMAT = "3"
 """The version of the files in the cache; files of another version are made again."""
@@ -81,7 +80,7 @@ class ViewedFile:
     form: FileFormat
     builder: Builder[Row]
     builder_name: str
-    rule: PatchRule
+    rule: PatchRule | VisionRule
     """Counts the tokens of an image as the release does."""
     reserve: int
     """The tokens kept free, where a record does not say."""
@@ -189,7 +188,7 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
             form=file.form,
             builder=dataset.builder,
             builder_name=dataset.spec.builder,
-            rule=counter.image if counter else PatchRule(**dataset.spec.counter.image.model_dump()),
+            rule=counter.image if counter else dataset.rule,
             reserve=dataset.reserve or 0,
             images=images,
             bundle=bundle.files.write(dataset.name, file.length) if bundle else "",

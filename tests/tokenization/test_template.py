@@ -1,0 +1,182 @@
+"""Chat templates: what they write, where the images stand, where they come from, and how special tokens count."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from tokenization import ChatTemplate, TokenizationError, load_template, load_tokenizer
+from tokenization.template import Turns
+
+TURNS: Turns = [("user", ["look\n", (640, 480), (20, 20), "\nwhat?"]), ("assistant", ["a cat"]), ("user", ["why?"])]
+QWEN = """{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\\n' }}
+    {%- for part in message.content %}
+        {%- if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part.text }}{% endif %}
+    {%- endfor %}
+    {{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+IMAGES_FIRST = """{% for m in messages %}{{ m.role }}:
+{% for c in m.content if c.type == 'image' %}<image>
+{% endfor %}{% for c in m.content if c.type == 'text' %}{{ c.text }}{% endfor %}
+
+{% endfor %}"""
+STRINGS = "{{ bos_token }}{% for m in messages %}{{ '[' + m['role'] + '] ' + m['content'] + '\n' }}{% endfor %}"
+
+
+def test_pieces() -> None:
+    template = ChatTemplate("qwen", QWEN)
+    assert template.placeholder == "<|vision_start|><|image_pad|><|vision_end|>"
+    assert template.pieces(TURNS) == [
+        "<|im_start|>user\nlook\n",
+        "",
+        "\nwhat?<|im_end|>\n<|im_start|>assistant\na cat<|im_end|>\n<|im_start|>user\nwhy?<|im_end|>\n"
+        "<|im_start|>assistant\n",
+    ]
+    assert template.placeholder.join(template.pieces(TURNS)) == template.render(TURNS)
+
+
+def test_pieces_of_images_that_stand_first_and_end_in_a_newline() -> None:
+    template = ChatTemplate("images first", IMAGES_FIRST)
+    assert template.placeholder == "<image>"
+    assert template.pieces(TURNS[:1]) == ["user:\n", "\n", "\nlook\n\nwhat?\n"]
+
+
+def test_pieces_of_a_template_of_strings() -> None:
+    template = ChatTemplate("strings", "{% set bos_token = '<s>' %}\n" + STRINGS)
+    assert template.pieces(TURNS) == ["<s>[user] look\n", "", "\nwhat?\n[assistant] a cat\n[user] why?\n"]
+
+
+def test_settings_of_transformers() -> None:
+    text = """{% for m in messages %}
+    {% if loop.index > 1 %}{% break %}{% endif %}
+{{ m.content[0].text | tojson }} {{ strftime_now('%d %b %Y') }}
+{% generation %}x{% endgeneration %}
+{% endfor %}"""
+    assert ChatTemplate("settings", text).render([("user", ["<é>"])] * 2) == '"<é>" 01 Jan 2025\nx'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{{ raise_exception('roles must alternate') }}", "refuses the conversation: roles must alternate"),
+        ("{{ messages.append(1) }}", "refuses the conversation"),
+        ("{% for %}", "refuses the conversation"),
+        ("nothing", "does not write the text of a message"),
+        ("{% for m in messages %}{% for c in m.content %}{{ c.text }}{% endfor %}{% endfor %}", "nothing for an image"),
+        (QWEN + "<|vision_start|><|image_pad|><|vision_end|>", "3 times .* are written for 2 images"),
+    ],
+)
+def test_what_cannot_be_written(text: str, reason: str) -> None:
+    with pytest.raises(TokenizationError, match=f"chat template 'mine': .*{reason}"):
+        ChatTemplate("mine", text).pieces(TURNS)
+
+
+def test_a_template_that_knows_no_images_writes_texts() -> None:
+    text = "{% for m in messages %}{% for c in m.content %}{{ c.text }}{% endfor %}{% endfor %}"
+    assert ChatTemplate("text alone", text).pieces([("user", ["a", "b"])]) == ["ab"]
+
+
+def test_jinja2_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2.sandbox", None)
+    with pytest.raises(TokenizationError, match="chat template 'mine': install jinja2"):
+        ChatTemplate("mine", QWEN + " ").render(TURNS)
+
+
+# Loading
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    config = {
+        "bos_token": {"content": "<s>"},
+        "eos_token": None,
+        "add_bos_token": True,
+        "chat_template": [{"name": "tool_use", "template": "no"}, {"name": "default", "template": STRINGS}],
+        "extra_special_tokens": {"image_token": "<image>"},
+    }
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+    return tmp_path
+
+
+def test_the_first_file_of_a_folder_with_the_special_tokens(folder: Path) -> None:
+    assert load_template(str(folder)).text == '{% set bos_token = "<s>" %}\n' + STRINGS
+    assert load_template(str(folder / "tokenizer_config.json")).text == load_template(str(folder)).text
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": "{{ image_token }}"}), "utf-8")
+    assert load_template(str(folder)).text == '{% set image_token = "<image>" %}\n{{ image_token }}'
+    (folder / "chat_template.jinja").write_text(QWEN, "utf-8")
+    assert load_template(str(folder)).text == QWEN
+
+
+def test_a_kept_template_is_the_same(folder: Path, tmp_path: Path) -> None:
+    loaded = load_template(str(folder))
+    (tmp_path / "kept").mkdir()
+    kept = tmp_path / "kept" / f"{loaded.sha256}.jinja"
+    kept.write_text(loaded.text, "utf-8")
+    assert load_template(str(kept)).sha256 == loaded.sha256
+    assert load_template(str(kept)).render(TURNS) == loaded.render(TURNS)
+
+
+def test_hub_id(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def download(name: str, file: str) -> str:
+        if not (folder / file).exists():
+            raise FileNotFoundError(file)
+        return str(folder / file)
+
+    monkeypatch.setattr(hub, "hf_hub_download", download)
+    assert load_template("owner/model").text == load_template(str(folder)).text
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(TokenizationError, match=r"'owner/model'.*no chat_template\.jinja or .* from the hub"):
+        load_template("owner/model")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer_config.json", "{}"),
+        ("tokenizer_config.json", "[]"),
+        ("chat_template.json", "{"),
+        ("chat_template.json", '{"chat_template": [{}]}'),
+        ("chat_template.jinja", "\udcff"),
+        ("none.jinja", None),
+    ],
+)
+def test_no_template(name: str, content: str | None, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content, "utf-8", errors="surrogateescape")
+    with pytest.raises(TokenizationError, match=f"chat template .*{name}"):
+        load_template(str(path))
+
+
+# Counting
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> str:
+    """A tokenizer of bytes that has special tokens."""
+    vocab = {each: at for at, each in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    model = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    model.decoder = decoders.ByteLevel()
+    marks = ("<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>")
+    model.add_special_tokens([AddedToken(mark, normalized=False) for mark in marks])
+    model.save(str(tmp_path / "tokenizer.json"))
+    return str(tmp_path / "tokenizer.json")
+
+
+def test_special_tokens_count_as_one(tokenizer: str) -> None:
+    text, template = load_tokenizer(tokenizer), ChatTemplate("qwen", QWEN)
+    pieces = template.pieces(TURNS)
+    words = "user\nlook\n" + "\nwhat?\nassistant\na cat\nuser\nwhy?\nassistant\n"
+    assert text.count_pieces(pieces, template.placeholder) == len(words) + 3 * 2 + 1
+    assert text.count(pieces[0]) == len(pieces[0])  # a text by itself has none
+    assert text.count_pieces(pieces, "no token of it") == text.count_pieces(pieces, template.placeholder)
+    assert text.count_pieces(["", ""], template.placeholder) == 0
+    with pytest.raises(TokenizationError, match="lone surrogate"):
+        text.count_pieces(["\ud800"], "")

@@ -1,0 +1,171 @@
+"""Chat templates: how a model writes a conversation as one text, rendered with jinja2 as transformers renders them."""
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from tokenization.errors import TokenizationError
+from tokenization.text import HUB_ID, hub_files
+
+Turns: TypeAlias = Sequence[tuple[str, Sequence[str | tuple[int, int]]]]
+"""A conversation: the role of each turn, and its parts, which are texts and the (width, height) of images."""
+
+FILES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")
+"""Where a model keeps its template: in the first of these files that has one."""
+TODAY = datetime(2025, 1, 1)  # noqa: DTZ001  for templates that write the date: the count must not change with it
+_FIRST, _LAST, _IMAGE = (
+    "\ue000a\ue001",
+    "\ue000b\ue001",
+    "\ue000c\ue001",
+)  # private characters, which no template writes
+_GENERATION = re.compile(r"(\{%[-+]?\s*)(end)?generation(?=\s*[-+]?%\})")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTemplate:
+    """Writes conversations as a model reads them."""
+
+    name: str
+    """What was loaded: a path or a hub id."""
+    text: str
+    """The template, after lines that set the special tokens that it names. A file of this text is the same template."""
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the text in UTF-8, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def placeholder(self) -> str:
+        """What the template writes for an image, without blanks and newlines around it.
+
+        A template whose messages are one string each leaves this to the code around it: then it is a private text. It
+        is empty if nothing is written.
+        """
+        return _placeholder(self)
+
+    def render(self, turns: Turns) -> str:
+        """Return the conversation as one text, up to where the model begins its answer."""
+        placeholder, messages = self.placeholder, []
+        for role, parts in turns:
+            content: object = _listed(parts)
+            if placeholder == _IMAGE:
+                content = "".join(part if isinstance(part, str) else _IMAGE for part in parts)
+            messages.append({"role": role, "content": content})
+        return self._write(messages)
+
+    def pieces(self, turns: Turns) -> list[str]:
+        """Return the texts before, between and after the images of a conversation, with all that the template writes
+        but the placeholders. There is one more than images. `TextTokenizer.count_pieces` counts them.
+        """
+        images = sum(not isinstance(part, str) for _, parts in turns for part in parts)
+        if images and not self.placeholder:
+            raise self._error("it writes nothing for an image: use that of a model that reads images")
+        found = self.render(turns).split(self.placeholder) if images else [self.render(turns)]
+        if len(found) != images + 1:
+            reason = f"{len(found) - 1} times {self.placeholder!r} are written for {images} images"
+            raise self._error(f"{reason}: take it out of the texts, or use another template")
+        return found
+
+    def _write(self, messages: list[dict[str, object]]) -> str:
+        try:
+            return _compiled(self.text)(messages=messages, add_generation_prompt=True)
+        except ImportError as error:
+            raise self._error("install jinja2, which renders it") from error
+        except Exception as error:  # a template may fail in any way, and raises errors that are meant for its user
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise self._error(f"it refuses the conversation: {reason}; change its turns, or use another one") from error
+
+    def _error(self, reason: str) -> TokenizationError:
+        return TokenizationError(f"chat template {self.name!r}: {reason}")
+
+
+def _listed(parts: Sequence[str | tuple[int, int]]) -> list[dict[str, str]]:
+    return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in parts]
+
+
+@functools.lru_cache(maxsize=16)
+def _placeholder(template: ChatTemplate) -> str:
+    """Return what a message with an image has more than the same message without it."""
+
+    def written(content: object) -> str:
+        return template._write([{"role": "user", "content": content}])
+
+    try:
+        without = written(_listed([_FIRST, _LAST]))
+    except TokenizationError:
+        without = ""  # a list cannot be joined to a text
+    if _FIRST not in without or "'type'" in without:  # Python's own spelling of the list
+        if _FIRST not in written(_FIRST):
+            raise template._error("it does not write the text of a message: use another one")
+        return _IMAGE
+    found = written(_listed([_FIRST, (1, 1), _LAST]))
+    start = next((at for at, (ours, other) in enumerate(zip(found, without, strict=False)) if ours != other), 0)
+    return found[start : len(found) - len(without) + start].strip()
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(text: str) -> Callable[..., str]:
+    """Compile a template with the settings, filters and functions that transformers gives it."""
+    from jinja2.exceptions import TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def raise_exception(message: str) -> NoReturn:
+        raise TemplateError(message)
+
+    def tojson(value: object, ensure_ascii: bool = False, indent: int | None = None) -> str:
+        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
+
+    extensions = ["jinja2.ext.loopcontrols"]
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
+    environment.filters["tojson"] = tojson
+    environment.globals |= {"raise_exception": raise_exception, "strftime_now": TODAY.strftime}
+    # `generation` marks what an assistant says, for training alone
+    return environment.from_string(
+        _GENERATION.sub(lambda tag: f"{tag[1]}{'endif' if tag[2] else 'if true'}", text)
+    ).render
+
+
+def load_template(name: str) -> ChatTemplate:
+    """Load a chat template: the path of a `.jinja`, a `chat_template.json` or a `tokenizer_config.json`, a folder that
+    has one of them, or a hub id `owner/name` (downloaded). Special tokens are read from the `tokenizer_config.json` in
+    the same place.
+    """
+    path = Path(name)
+    if path.is_dir():
+        paths = [path / file for file in FILES if (path / file).is_file()]
+    elif path.is_file():
+        paths = [path, *({path.with_name(FILES[-1])} - {path})]
+        paths = [each for each in paths if each.is_file()]
+    elif HUB_ID.fullmatch(name) and path.suffix not in (".json", ".jinja"):
+        paths = hub_files("chat template", name, *FILES)
+    else:
+        raise TokenizationError(f"chat template {name!r}: there is no such file or folder, and it is no hub id")
+    try:
+        texts = [(each.suffix == ".json", each.read_text("utf-8")) for each in paths]
+        files = [json.loads(text) if is_json else {"chat_template": text} for is_json, text in texts]
+        template = next((file["chat_template"] for file in files if file.get("chat_template")), None)
+        if isinstance(template, list):  # several by name
+            template = next((each["template"] for each in template if each["name"] == "default"), None)
+        if not isinstance(template, str):
+            looked = ", ".join(each.name for each in paths) or "no file named " + ", ".join(FILES)
+            raise TokenizationError(
+                f"chat template {name!r}: there is none in it ({looked}): give the file that has it"
+            )
+        tokens = {}  # `bos_token` and others: a text, or the description of an added token
+        for file in files:
+            extra = file.get("extra_special_tokens")
+            for key, token in (file | (extra if isinstance(extra, dict) else {})).items():
+                token = token.get("content") if isinstance(token, dict) else token
+                if key.endswith("_token") and isinstance(token, str) and re.search(rf"\b{key}\b", template):
+                    tokens[key] = json.dumps(token, ensure_ascii=False)
+    except (OSError, UnicodeDecodeError, LookupError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise TokenizationError(f"chat template {name!r} cannot be read ({error}): give another file") from error
+    lines = [f"{{% set {key} = {token} %}}\n" for key, token in sorted(tokens.items())]
+    return ChatTemplate(name, "".join([*lines, template]))
