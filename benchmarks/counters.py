@@ -5,8 +5,8 @@ texts, whose tokens cross the borders of units. Prices of units are then only ne
 and packed again. The last column compares with the fill that the first plan by prices would have, if prices were exact.
 """
 
+import statistics
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,7 +43,6 @@ class Cell:
     planned: tuple[float, ...]
     """The fill of each context by the first plan."""
     over: int
-    problems: int
 
 
 def web_pages(root: Path) -> dict[str, Any]:
@@ -70,9 +69,9 @@ def photographs(root: Path) -> dict[str, Any]:
 def main(questions: int, lengths: str, only: str) -> None:
     """Print a row for each counter and dataset."""
     tokens = [parse_length(length) for length in lengths.split(",")]
-    heads = "".join(f"{length:>14}" for length in lengths.split(","))
+    heads = "".join(f"{length:>15}" for length in lengths.split(","))
     print("fill: mean and smallest; less: the most by which the fill of a length is under that of the plan")
-    print(f"{'counter':<23}{'dataset':<12}{'n':>5}{heads}{'over':>5}{'bad':>4}{'less':>9}")
+    print(f"{'counter':<23}{'dataset':<12}{'n':>5}{heads}{'over':>5}{'bad':>4}{'less':>8}")
     with tempfile.TemporaryDirectory() as folder:
         text = _byte_level(Path(folder) / "byte-level.json")
         for world in (web_pages, slides, photographs):
@@ -82,7 +81,7 @@ def main(questions: int, lengths: str, only: str) -> None:
             for name in (name for name in ("default", *MODELS) if name.startswith(only)):
                 counter = {} if name == "default" else {"counter": {"image": name, "text": str(text)}}
                 dataset = {**source, **counter, "name": world.__name__, "lengths": tokens, "seed": 42}
-                _show(name, world.__name__, _measured(dataset, root / f"release-{name}", questions))
+                _show(name, world.__name__, *_measured(dataset, root / f"release-{name}", questions))
 
 
 def _byte_level(path: Path) -> Path:
@@ -120,30 +119,24 @@ def _first_plans() -> Iterator[Fills]:
         yield fills
 
 
-def _measured(dataset: dict[str, Any], out: Path, questions: int) -> list[Cell]:
-    """Build and audit a release; return a cell for each length."""
+def _measured(dataset: dict[str, Any], out: Path, questions: int) -> tuple[list[Cell], int]:
+    """Build and audit a release; return a cell for each length, and the number of problems."""
     with _first_plans() as plans:
         mm.build(Manifest.model_validate({"datasets": [dataset]}), out, limit=questions)
-    planned = defaultdict[int, list[float]](list)
-    for (_, length), fill in plans.items():
-        planned[length].append(fill)
-    cells: dict[int, Cell] = {}
-    release = mm.open_release(out)
-    for line in mm.audit(out):
-        if line.length not in cells:
-            sizes = [example.tokens.total + example.reserve for example in release.examples(line.dataset, line.length)]
-            over = sum(size > line.length for size in sizes)
-            fills = tuple(size / line.length for size in sizes)
-            cells[line.length] = Cell(fills, tuple(planned[line.length]), over, sum(p.count for p in line.problems))
-    return [cells[length] for length in dataset["lengths"]]
+    problems = sum(problem.count for line in mm.audit(out) for problem in line.problems)
+    cells, release = [], mm.open_release(out)
+    for length in dataset["lengths"]:
+        sizes = [example.tokens.total + example.reserve for example in release.examples(dataset["name"], length)]
+        planned = tuple(fill for (_, at), fill in plans.items() if at == length)
+        cells.append(Cell(tuple(size / length for size in sizes), planned, sum(size > length for size in sizes)))
+    return cells, problems
 
 
-def _show(counter: str, dataset: str, cells: list[Cell]) -> None:
-    fills = "".join(f"{sum(cell.fills) / len(cell.fills):>8.4f}{min(cell.fills):>6.3f}" for cell in cells)
-    less = max(sum(cell.planned) / len(cell.planned) - sum(cell.fills) / len(cell.fills) for cell in cells)
-    over, bad = sum(cell.over for cell in cells), sum(cell.problems for cell in cells)
-    examples = sum(len(cell.fills) for cell in cells)
-    print(f"{counter:<23}{dataset:<12}{examples:>5}{fills}{over:>5}{bad:>4}{less:>9.2%}", flush=True)
+def _show(counter: str, dataset: str, cells: list[Cell], problems: int) -> None:
+    fills = "".join(f"{statistics.mean(cell.fills):>8.4f}{min(cell.fills):>7.4f}" for cell in cells)
+    less = max(statistics.mean(cell.planned) - statistics.mean(cell.fills) for cell in cells)
+    examples, over = sum(len(cell.fills) for cell in cells), sum(cell.over for cell in cells)
+    print(f"{counter:<23}{dataset:<12}{examples:>5}{fills}{over:>5}{problems:>4}{less:>8.2%}", flush=True)
 
 
 if __name__ == "__main__":
