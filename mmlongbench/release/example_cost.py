@@ -98,6 +98,20 @@ def counted(prompt: Prompt, counter: CrossModalCounter, sizes: Mapping[str, tupl
     return counter.prompt(prompt.sized(sizes.__getitem__))
 
 
+def tokens_as(
+    counters: Mapping[str, CrossModalCounter], prompt: Prompt, sizes: Mapping[str, tuple[int, int]]
+) -> dict[str, dict[str, int] | None]:
+    """Return the tokens of a prompt by further counters, as a record has them: None if a model refuses an image."""
+    found: dict[str, dict[str, int] | None] = {}
+    for name, counter in counters.items():
+        try:
+            count = counted(prompt, counter, sizes)
+            found[name] = {"text": count.text, "image": count.image}
+        except TokenizationError:
+            found[name] = None
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A model to count on, as plain values that can be sent to a process."""
