@@ -2,14 +2,14 @@
 
 The counters are the benchmark's, and nine model rules with a byte-level tokenizer, trained here on this repository's
 texts, whose tokens cross the borders of units. Prices of units are then only near, so contexts are counted as a whole
-and packed again. The last column compares with the fill that the first plan by prices would have, if prices were exact.
+and packed again. A counter whose prices are exact takes units until the next one does not fit: `lost` is the most by
+which a context is less full than that.
 """
 
 import statistics
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +18,8 @@ import click
 from worlds import decks, draw_photographs
 
 import mmlongbench as mm
+import mmlongbench.task as mt
+from mmlongbench.building.stages import records
 from mmlongbench.draft import Draft
 from mmlongbench.lengths import TokenBudget, parse_length
 from mmlongbench.manifest.model import Manifest
@@ -32,17 +34,7 @@ MODELS = (
 QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 """How the tokenizer of Qwen2 cuts texts into words."""
 LENGTHS = "8K,16K,32K,64K,128K"
-Fills = dict[tuple[str, int], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The examples of a dataset at a length."""
-
-    fills: tuple[float, ...]
-    planned: tuple[float, ...]
-    """The fill of each context by the first plan."""
-    over: int
+Lost = dict[tuple[str, int], float]
 
 
 def web_pages(root: Path) -> dict[str, Any]:
@@ -70,8 +62,10 @@ def main(questions: int, lengths: str, only: str) -> None:
     """Print a row for each counter and dataset."""
     tokens = [parse_length(length) for length in lengths.split(",")]
     heads = "".join(f"{length:>15}" for length in lengths.split(","))
-    print("fill: mean and smallest; less: the most by which the fill of a length is under that of the plan")
-    print(f"{'counter':<23}{'dataset':<12}{'n':>5}{heads}{'over':>5}{'bad':>4}{'less':>8}")
+    print(
+        "fill: mean, smallest; over the length; bad: problems of the audit; lost: what more units would add"
+    )
+    print(f"{'counter':<23}{'dataset':<12}{'n':>5}{heads}{'over':>5}{'bad':>4}{'lost':>8}")
     with tempfile.TemporaryDirectory() as folder:
         text = _byte_level(Path(folder) / "byte-level.json")
         for world in (web_pages, slides, photographs):
@@ -105,38 +99,49 @@ def _byte_level(path: Path) -> Path:
 
 
 @contextmanager
-def _first_plans() -> Iterator[Fills]:
-    """Note how full each context is by the first plan."""
-    fills: Fills = {}
-    pack = packing.pack
+def _tried_with_more() -> Iterator[Lost]:
+    """Pack each context once more, with the least room by prices that takes another unit; if even that one fits the
+    budget when it is counted, note the share of the length by which it is fuller.
+    """
+    lost: Lost = {}
+    examples = packing.examples
 
-    def noting(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> packing.Packed:
-        packed = pack(draft, budget, pricer, slack)
-        fills.setdefault((draft.id, budget.length), budget.fill(packing._price(draft, packed, pricer)))
-        return packed
+    def trying(
+        draft: Draft, budget: TokenBudget, placements: Sequence[Any], pricer: Pricer, draws: mt.Draws
+    ) -> list[packing.PackedExample]:
+        made = examples(draft, budget, placements, pricer, draws)
+        whole, units = max(example.count.total for example in made), len(made[0].units)
+        for slack in range(0, -budget.length // 4, -max(1, budget.length // 2048)):
+            more = packing.pack(draft, budget, pricer, slack)
+            if len(more.units) > units:
+                tried = packing._everywhere(draft, more, budget, placements, pricer, draws)
+                fuller = max(example.count.total for example in tried)
+                lost[draft.id, budget.length] = (fuller - whole) / budget.length if fuller <= budget.room else 0.0
+                break
+        return made
 
-    with patch.object(packing, "pack", noting):
-        yield fills
+    with patch.object(records, "examples", trying):
+        yield lost
 
 
-def _measured(dataset: dict[str, Any], out: Path, questions: int) -> tuple[list[Cell], int]:
-    """Build and audit a release; return a cell for each length, and the number of problems."""
-    with _first_plans() as plans:
+def _measured(dataset: dict[str, Any], out: Path, questions: int) -> tuple[list[tuple[float, ...]], int, float]:
+    """Build and audit a release; return the fills of the examples of each length, the number of problems, and the most
+    that a context could have been fuller.
+    """
+    with _tried_with_more() as lost:
         mm.build(Manifest.model_validate({"datasets": [dataset]}), out, limit=questions)
     problems = sum(problem.count for line in mm.audit(out) for problem in line.problems)
-    cells, release = [], mm.open_release(out)
+    fills, release = [], mm.open_release(out)
     for length in dataset["lengths"]:
-        sizes = [example.tokens.total + example.reserve for example in release.examples(dataset["name"], length)]
-        planned = tuple(fill for (_, at), fill in plans.items() if at == length)
-        cells.append(Cell(tuple(size / length for size in sizes), planned, sum(size > length for size in sizes)))
-    return cells, problems
+        found = release.examples(dataset["name"], length)
+        fills.append(tuple((example.tokens.total + example.reserve) / length for example in found))
+    return fills, problems, max(lost.values(), default=0.0)
 
 
-def _show(counter: str, dataset: str, cells: list[Cell], problems: int) -> None:
-    fills = "".join(f"{statistics.mean(cell.fills):>8.4f}{min(cell.fills):>7.4f}" for cell in cells)
-    less = max(statistics.mean(cell.planned) - statistics.mean(cell.fills) for cell in cells)
-    examples, over = sum(len(cell.fills) for cell in cells), sum(cell.over for cell in cells)
-    print(f"{counter:<23}{dataset:<12}{examples:>5}{fills}{over:>5}{problems:>4}{less:>8.2%}", flush=True)
+def _show(counter: str, dataset: str, fills: list[tuple[float, ...]], problems: int, lost: float) -> None:
+    cells = "".join(f"{statistics.mean(cell):>8.4f}{min(cell):>7.4f}" for cell in fills)
+    examples, over = sum(map(len, fills)), sum(fill > 1 for cell in fills for fill in cell)
+    print(f"{counter:<23}{dataset:<12}{examples:>5}{cells}{over:>5}{problems:>4}{lost:>8.2%}", flush=True)
 
 
 if __name__ == "__main__":

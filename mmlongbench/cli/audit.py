@@ -268,8 +268,8 @@ def _cut(target: Target, out: Path, audits: Sequence[FileAudit], models: Sequenc
         why = "--variant counts another form of the prompts" if target.variant else "the release has problems"
         raise ReleaseError(f"--cut {out}: nothing is written, because {why}")
     unfit = {audit.file: audit.unfit for audit in audits}
-    done = cut_release(target.open(), out, unfit, models, bars(is_quiet=is_silent))
-    say(f"{out}: {done.examples:,} of {done.before:,} examples, of the questions that fit", err=is_silent)
+    left, before = cut_release(target.open(), out, unfit, models, bars(is_quiet=is_silent))
+    say(f"{out}: {left:,} of {before:,} examples, of the questions that fit", err=is_silent)
 
 
 def _show_shrinking(target: Target, model: Model, *, is_aside: bool) -> None:

@@ -4,7 +4,6 @@ A question that is left out at a length counts as rejected there, so all that is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import Fault, ReleaseError
@@ -18,24 +17,15 @@ REASON = "does-not-fit"
 """The reason of the rejects that a cut adds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The result of a cut."""
-
-    out: Path
-    before: int
-    """The examples of the release that it was cut from."""
-    examples: int
-
-
 def cut_release(
     opened: Release,
     out: Path,
     unfit: Mapping[str, Mapping[str, str]],
     models: Sequence[Model],
     progress: Progress,
-) -> Cut:
-    """Write a release of the questions that fit; it appears whole or not at all.
+) -> tuple[int, int]:
+    """Write a release of the questions that fit; it appears whole or not at all. Return the number of its examples, and
+    of those of the release that it is cut from.
 
     Args:
         opened: the release.
@@ -59,15 +49,15 @@ def cut_release(
     rest = Rest(opened, Withdrawn(questions=questions), progress)
     if not any(map(rest.has_examples, opened.files)):
         raise ReleaseError(f"--cut: no question of {opened.path.name} fits; give larger windows, or fewer models")
-    fits = {model.name: {"window": model.window} | _named(model) for model in models}
+    fits: dict[str, dict[str, object]] = {}
+    for model in models:
+        text = {"tokenizer": Path(model.text.name).name, "sha256": model.text.sha256} if model.text else {}
+        fits[model.name] = {"window": model.window, **text}
     with appearing(folder) as made:
         files, _ = rest.write(made, progress)
         rest.write_lock(made, files, cut={"of": opened.lock_id, "fits": fits})
-    counted = [cell.examples for counts in opened.lock.readable.values() for cell in counts.cells.values()]
-    left = [cell.examples for counts in rest.counts().values() for cell in counts.cells.values()]
-    return Cut(out, sum(counted), sum(left))
-
-
-def _named(model: Model) -> dict[str, str]:
-    """Return the tokenizer of a model; empty if its text is counted as in the release."""
-    return {"tokenizer": Path(model.text.name).name, "sha256": model.text.sha256} if model.text else {}
+    left, before = (
+        sum(cell.examples for counts in datasets.values() for cell in counts.cells.values())
+        for datasets in (rest.counts(), opened.lock.readable)
+    )
+    return left, before

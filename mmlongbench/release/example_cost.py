@@ -261,9 +261,11 @@ class ExampleCost:
             TokenizationError: the model refuses an image.
 
         """
-        rule, tokenizer = model.rule, model.text
-        text = self.prompt.text_tokens(tokenizer.count) if tokenizer else self.count.text
-        return text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
+        rule, sizes = model.rule, iter(self.sizes)
+        if model.text:
+            count = CrossModalCounter(model.text, rule).prompt(self.prompt.sized(lambda _: next(sizes)))
+            return count.text, count.image
+        return self.count.text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
 
 
 def placement_of(record: Record) -> float | None:

@@ -131,16 +131,8 @@ def locked_dataset(
         count_as = [_counter_fields(each) for each in further.values()]
         pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
         limits = {key: value for key, value in data.get("limits", {}).items() if key not in EARLIER_COUNTS}
-        spec = DatasetSpec.model_validate(
-            {
-                **resolved,
-                "source": "sample",
-                "counter": counted,
-                "count_as": count_as,
-                "pages": pages,
-                "limits": limits,
-            }
-        )
+        counts = {"counter": counted, "count_as": count_as}
+        spec = DatasetSpec.model_validate({**resolved, **counts, "source": "sample", "pages": pages, "limits": limits})
     except ValidationError as error:
         raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
     except (KeyError, TypeError, AttributeError) as error:
