@@ -62,9 +62,7 @@ def main(questions: int, lengths: str, only: str) -> None:
     """Print a row for each counter and dataset."""
     tokens = [parse_length(length) for length in lengths.split(",")]
     heads = "".join(f"{length:>15}" for length in lengths.split(","))
-    print(
-        "fill: mean, smallest; over the length; bad: problems of the audit; lost: what more units would add"
-    )
+    print("fill: mean, smallest; over the length; bad: problems of the audit; lost: what more units would add")
     print(f"{'counter':<23}{'dataset':<12}{'n':>5}{heads}{'over':>5}{'bad':>4}{'lost':>8}")
     with tempfile.TemporaryDirectory() as folder:
         text = _byte_level(Path(folder) / "byte-level.json")

@@ -342,10 +342,8 @@ def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
     if bounded := [model for model in models if model.window is not None]:
         fit = {model.name: [f"{audit.models[model.name].fit:,}" for audit in counted] for model in bounded}
         every = {"n": [f"{audit.examples:,}" for audit in counted], "all": [f"{audit.fit_all:,}" for audit in counted]}
-        windows = " and ".join(f"{window:,}" for window in sorted({model.window or 0 for model in bounded}))
-        _show_beside(
-            f"examples that fit {windows} tokens with the reserve, on each model and on all", counted, every | fit
-        )
+        title = "examples that fit the window with the reserve, on all models and on each"
+        _show_beside(title, counted, every | fit)
     for model in models:
         for audit in counted:
             tally, where = audit.models[model.name], f"{model.name}: {audit.file}"
