@@ -19,7 +19,7 @@ from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.prompt import TEMPLATE, commands_in
 from mmlongbench.release.assets import audit_assets
-from mmlongbench.release.example_cost import ExampleCost, Model
+from mmlongbench.release.example_cost import ExampleCost, Model, tokens_as
 from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import inventory, leads_out, problem_of, read_lock
@@ -286,6 +286,9 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
         ):
             if claimed != counted:
                 audit.problem(f"{kind} differs from the recount", f"{where}: {claimed} against {counted}")
+        if (further := tokens_as(dataset.count_as, cost.prompt, file.sizes)) != stated.get("as", {}):
+            more = f"{where}: {str(stated.get('as'))[:200]} against {further}"
+            audit.problem("tokens.as differs from the recount", more)
     return cost
 
 

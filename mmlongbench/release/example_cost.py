@@ -89,6 +89,20 @@ def counted(prompt: Prompt, counter: CrossModalCounter, sizes: Mapping[str, tupl
     return counter.prompt(prompt.sized(sizes.__getitem__))
 
 
+def tokens_as(
+    counters: Mapping[str, CrossModalCounter], prompt: Prompt, sizes: Mapping[str, tuple[int, int]]
+) -> dict[str, dict[str, int] | None]:
+    """Return the tokens of a prompt by further counters, as a record has them: None if a model refuses an image."""
+    found: dict[str, dict[str, int] | None] = {}
+    for name, counter in counters.items():
+        try:
+            count = counted(prompt, counter, sizes)
+            found[name] = {"text": count.text, "image": count.image}
+        except TokenizationError:
+            found[name] = None
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A model to count on, as plain values that can be sent to a process."""
@@ -133,7 +147,7 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
 
     Args:
         names: model names separated by commas, or `all`.
-        windows: texts such as `model=128K` or `model=128000`.
+        windows: texts such as `128K`, for all models, `model=128K` or `model=128000`.
         tokenizers: texts such as `model=PATH` or `model=hub id`.
 
     Raises:
@@ -154,6 +168,9 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
     by_model: dict[str, dict[str, str]] = {"window": {}, "text tokenizer": {}}
     for option, pairs in (("window", windows), ("text tokenizer", tokenizers)):
         for pair in pairs:
+            if option == "window" and "=" not in pair and listed:
+                by_model[option] = {**dict.fromkeys(listed, pair.strip()), **by_model[option]}
+                continue
             name, equals, value = pair.partition("=")
             if not equals or not value.strip():
                 raise ReleaseError(f"{option} {pair!r}: expected MODEL=VALUE, such as qwen2.5-vl=128K")
@@ -237,9 +254,11 @@ class ExampleCost:
             TokenizationError: the model refuses an image.
 
         """
-        rule, tokenizer = model.rule, model.text
-        text = self.prompt.text_tokens(tokenizer.count) if tokenizer else self.count.text
-        return text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
+        rule, sizes = model.rule, iter(self.sizes)
+        if model.text:
+            count = CrossModalCounter(model.text, rule).prompt(self.prompt.sized(lambda _: next(sizes)))
+            return count.text, count.image
+        return self.count.text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
 
 
 def placement_of(record: Record) -> float | None:

@@ -234,6 +234,9 @@ class Lock(BaseModel):
     canary: str = ""
     """The text that the field `canary` of every record has, in datasets whose manifest asks for it; empty if no dataset
     does."""
+    cut: dict[str, JsonValue] = {}
+    """How a release was cut for models: `of`, the `lock_id` of the release that it was cut from, and `fits`, the window
+    and the tokenizer of each model; empty if it was not."""
     unmatched_licences: dict[str, list[str]] = {}
     """The lines of tables of licences that name nothing of the sources, by dataset, without datasets that have none."""
 

@@ -28,6 +28,7 @@ from mmlongbench.packing.place import Depth
 from mmlongbench.packing.pricing import RefusedImage
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
+from mmlongbench.release.example_cost import tokens_as
 from mmlongbench.release.items import ItemColumns
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
@@ -333,7 +334,9 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     """Return the record of a builder, with its length, tokens and needle positions added."""
     record = dataset.builder.record(example)
     count, placement = example.count, example.placement
-    tokens = {"text": count.text, "image": count.image, "reserve": example.reserve}
+    tokens: dict[str, object] = {"text": count.text, "image": count.image, "reserve": example.reserve}
+    if further := dataset.plan.bound.count_as:
+        tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
     added: dict[str, object] = {"length": count.total, "tokens": tokens}
     if dataset.canary:
         added["canary"] = dataset.canary
