@@ -66,7 +66,7 @@ class ChatTemplate:
 
     def _write(self, messages: list[dict[str, object]]) -> str:
         try:
-            return _compiled(self.text)(messages=messages, add_generation_prompt=True)
+            return _compiled(self.text)(messages=messages, tools=None, documents=None, add_generation_prompt=True)
         except Exception as error:  # a template may fail in any way, and raises errors that are meant for its user
             reason = " ".join(str(error).split()) or type(error).__name__
             raise self._error(f"it refuses the conversation: {reason}; change its turns, or use another one") from error
@@ -94,13 +94,21 @@ def _placeholder(template: ChatTemplate) -> str:
         without = written(_listed([_FIRST, _LAST]))
     except TokenizationError:
         without = ""  # a list cannot be joined to a text
-    if _FIRST not in without or "'type'" in without:  # Python's own spelling of the list
+    if _FIRST not in without or re.search("[\"']type[\"']", without):  # the list itself, spelled by Python or as JSON
         if _FIRST not in written(_FIRST):
             raise template._error("it does not write the text of a message: use another one")
         return _IMAGE
-    found = written(_listed([_FIRST, (1, 1), _LAST]))
+    try:
+        found = written(_listed([_FIRST, (1, 1), _LAST]))
+    except TokenizationError:
+        return ""  # the template of a model without images
     start = next((at for at, (ours, other) in enumerate(zip(found, without, strict=False)) if ours != other), 0)
-    return found[start : len(found) - len(without) + start].strip()
+    length = len(found) - len(without)
+    # if it ends as the text before it does, such as in "<|", it may begin earlier
+    starts = (at for at in range(start, -1, -1) if found[:at] + found[at + length :] == without)
+    written_here = (found[at : at + length].strip() for at in starts)
+    whole = (each for each in written_here if each[:1] in "<[" and each[-1:] in ">]")
+    return next(whole, found[start : start + length].strip())
 
 
 @functools.lru_cache(maxsize=16)

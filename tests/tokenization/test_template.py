@@ -49,6 +49,22 @@ def test_pieces_of_a_template_of_strings() -> None:
     assert template.pieces(TURNS) == ["<s>[user] look\n", "", "\nwhat?\n[assistant] a cat\n[user] why?\n"]
 
 
+def test_pieces_of_parts_that_have_markers_of_their_own() -> None:
+    text = """{% for m in messages %}{% for c in m.content %}
+{% if c.type == 'image' %}<|patch|>{% else %}<|text|>{{ c.text }}
+<|end|>{% endif %}
+{% endfor %}{% endfor %}"""
+    template = ChatTemplate("markers", text)
+    assert template.placeholder == "<|patch|>"
+    assert template.pieces(TURNS[:1]) == ["<|text|>look\n\n<|end|>", "", "<|text|>\nwhat?\n<|end|>"]
+
+
+def test_pieces_of_a_template_that_writes_a_list_as_json() -> None:
+    template = ChatTemplate("json", "{% for m in messages %}{{ m | tojson }}{% endfor %}")
+    assert len(template.pieces(TURNS)) == 3
+    assert '"type"' not in template.render(TURNS)
+
+
 def test_settings_of_transformers() -> None:
     text = """{% for m in messages %}
     {% if loop.index > 1 %}{% break %}{% endif %}
@@ -74,8 +90,9 @@ def test_what_cannot_be_written(text: str, reason: str) -> None:
         ChatTemplate("mine", text).pieces(TURNS)
 
 
-def test_a_template_that_knows_no_images_writes_texts() -> None:
-    text = "{% for m in messages %}{% for c in m.content %}{{ c.text }}{% endfor %}{% endfor %}"
+@pytest.mark.parametrize("shown", ["", "{% if c.type == 'image' %}{{ raise_exception('no images') }}{% endif %}"])
+def test_a_template_that_knows_no_images_writes_texts(shown: str) -> None:
+    text = f"{{% for m in messages %}}{{% for c in m.content %}}{shown}{{{{ c.text }}}}{{% endfor %}}{{% endfor %}}"
     assert ChatTemplate("text alone", text).pieces([("user", ["a", "b"])]) == ["ab"]
 
 
