@@ -37,6 +37,8 @@ EXTRAS = {
     "sklearn": "shortcuts",
     "imagehash": "shortcuts",
     "datasketch": "shortcuts",
+    "mistral_common": "text",
+    "tiktoken": "text",
     "starlette": "view",
     "uvicorn": "view",
 }
