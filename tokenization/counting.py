@@ -76,8 +76,9 @@ class PatchRule:
         return columns * rows
 
     def each(self, sizes: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the tokens of each image of a prompt."""
-        return [self.tokens(width, height) for width, height in sizes]
+        """Return the tokens of each image of a prompt; each size is counted once."""
+        tokens = {size: self.tokens(*size) for size in {*sizes}}
+        return [tokens[size] for size in sizes]
 
     def _cells(self, side: int) -> int:
         """Return the cells along a side before the pixel limits are applied."""
@@ -176,7 +177,7 @@ class CrossModalCounter:
         sizes = [part for _, parts in turns for part in parts if not isinstance(part, str)]
         count, rule, around = self.text.count, self.image, ""
         if isinstance(rule, PatchRule):
-            images = sum(rule.tokens(width, height) for width, height in sizes)
+            images = sum(rule.each(sizes))
         else:
             images, around = rule.total(sizes, adjacent(turns) if rule.shared else 0), rule.around
         if self.template is not None:

@@ -1,11 +1,13 @@
 """Tokenizers that rank pieces of bytes, tiktoken's and Mistral's tekken, in the form of a tokenizer.json."""
 
 import base64
+import functools
 import json
 from collections.abc import Mapping
 from itertools import count
 
 
+@functools.lru_cache(maxsize=1)
 def of_tiktoken(encoding: str) -> bytes:
     """Return an encoding of the installed package tiktoken, which downloads its pieces unless they are in its cache."""
     import tiktoken
@@ -14,6 +16,7 @@ def of_tiktoken(encoding: str) -> bytes:
     return _of_ranks(found._mergeable_ranks, found._pat_str, found._special_tokens)
 
 
+@functools.lru_cache(maxsize=1)
 def of_tekken(content: bytes) -> bytes:
     """Return a tekken.json, whose ids of pieces begin after those of the special tokens."""
     data = json.loads(content)
@@ -39,26 +42,24 @@ def _of_ranks(ranks: Mapping[bytes, int], pattern: str, special: Mapping[str, in
     others = count(256)  # bytes that are no visible character are written as the characters from 256 on
     letters |= {byte: chr(next(others)) for byte in range(256) if byte not in letters}
     written = {piece: "".join(map(letters.__getitem__, piece)) for piece in ranks}
-    merges = []
+    merges: list[tuple[bytes, bytes]] = []
     for piece in sorted(ranks, key=ranks.__getitem__):
         halves = ((piece[:at], piece[at:]) for at in range(1, len(piece)))
-        pairs = [(left, right) for left, right in halves if left in ranks and right in ranks]
-        merges += sorted(pairs, key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
-    split = {"type": "Split", "pattern": {"Regex": pattern.replace("{1,3}+", "{1,3}")}, "behavior": "Isolated"}
+        found = [(left, right) for left, right in halves if left in ranks and right in ranks]
+        merges += sorted(found, key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
+    # a possessive {1,3}+ would be read as a repetition of {1,3}
+    regex = pattern.replace("{1,3}+", "{1,3}")
+    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | {"special": True}
     tokens = sorted(special.items(), key=lambda token: token[1])
-    model = {
-        "type": "BPE",
-        "ignore_merges": True,
-        "vocab": dict(tokens) | {written[piece]: rank for piece, rank in ranks.items()},
-        "merges": [[written[left], written[right]] for left, right in merges],
-    }
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | {"special": True}
+    vocab = dict(tokens) | {written[piece]: rank for piece, rank in ranks.items()}
+    pairs = [[written[left], written[right]] for left, right in merges]
     made = {
         "version": "1.0",
         "added_tokens": [{"id": rank, "content": token, **flags} for token, rank in tokens],
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{**split, "invert": False}, level]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
         "decoder": level,
-        "model": model,
+        "model": {"type": "BPE", "ignore_merges": True, "vocab": vocab, "merges": pairs},
     }
     return json.dumps(made, ensure_ascii=False).encode()

@@ -162,26 +162,35 @@ def tokenizer_json(name: str) -> bytes | None:
     """
     if name == LLAMA2:
         return None
-    path = Path(name)
+    path, packaged = Path(name), _PACKAGED.fullmatch(name)
     try:
-        is_there = bool(name) and path.exists()
-    except OSError as error:
-        reason = error.strerror
-        raise TokenizationError(f"tokenizer {name!r}: cannot look for a file of this path ({reason})") from error
-    if not is_there and (found := _PACKAGED.fullmatch(name)):
-        return _of_package(name, *found.groups())
-    if not is_there:
-        path = _of_hub(name)
-    elif path.is_dir():
+        if name and path.exists():
+            content = _read(name, path)
+        elif packaged and packaged[1] == "tiktoken":
+            return of_tiktoken(packaged[2])
+        elif packaged:
+            content = resources.files(packaged[1]).joinpath(packaged[2]).read_bytes()
+        else:
+            content = _read(name, _of_hub(name))
+        return of_tekken(content) if b'"token_bytes"' in content[:4096] else content
+    except ImportError as error:
+        package = str(error.name).partition(".")[0]
+        raise TokenizationError(f"tokenizer {name!r}: pip install {package} first") from error
+    except TokenizationError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError) as error:  # tiktoken's download fails with an OSError
+        reason = f"{type(error).__name__}: {error}"[:300]
+        raise TokenizationError(f"tokenizer {name!r} cannot be read ({reason}): check the name and the file") from error
+
+
+def _read(name: str, path: Path) -> bytes:
+    if path.is_dir():
         raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
-    try:
-        if not path.is_file():  # reading a pipe or a device might never end
-            raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
-        return _converted(name, path.read_bytes())
-    except OSError as error:
-        raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error
+    if not path.is_file():  # reading a pipe or a device might never end
+        raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
+    if (size := path.stat().st_size) > MAX_BYTES:
+        raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
+    return path.read_bytes()
 
 
 def _of_hub(name: str) -> Path:
@@ -189,39 +198,11 @@ def _of_hub(name: str) -> Path:
         return hub_files("tokenizer", name, "tokenizer.json")[0]
     if "/" in name or name.endswith(".json"):
         raise TokenizationError(f"tokenizer {name!r}: there is no such file; give the path of a tokenizer.json")
-    near = difflib.get_close_matches(name.lower(), [LLAMA2])
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"did you mean {LLAMA2!r}? " if difflib.get_close_matches(name.lower(), [LLAMA2]) else ""
     raise TokenizationError(
         f"no tokenizer {name!r}: {hint}There are {LLAMA2!r} (embedded), the path of a tokenizer.json, a hub id "
         "'owner/name', 'tiktoken:ENCODING' and 'PACKAGE:FILE'"
     )
-
-
-@functools.lru_cache(maxsize=2)  # converting takes seconds
-def _of_package(name: str, package: str, file: str) -> bytes:
-    """Return an encoding of tiktoken, or a file of an installed package."""
-    try:
-        content = of_tiktoken(file) if package == "tiktoken" else resources.files(package).joinpath(file).read_bytes()
-    except ImportError as error:
-        raise TokenizationError(f"tokenizer {name!r}: pip install {package} first ({error})") from error
-    except Exception as error:  # tiktoken downloads, and its client's errors have no common base
-        raise TokenizationError(
-            f"tokenizer {name!r}: the package {package} has no {file!r}, or cannot load it ({error}); check the name "
-            "and the connection"
-        ) from error
-    return _converted(name, content)
-
-
-def _converted(name: str, content: bytes) -> bytes:
-    """Return a tekken.json as a tokenizer.json, and any other file as it is."""
-    if b'"token_bytes"' not in content[:4096]:
-        return content
-    try:
-        return of_tekken(content)
-    except ImportError as error:
-        raise TokenizationError(f"tokenizer {name!r}: pip install mistral_common first ({error})") from error
-    except (ValueError, LookupError, TypeError) as error:
-        raise TokenizationError(f"tokenizer {name!r} is not a tekken.json that can be used: {error}") from error
 
 
 @functools.cache

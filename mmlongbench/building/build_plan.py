@@ -100,6 +100,9 @@ class DatasetPlan:
         manifest["code"] = {kind: code.model_dump() for kind, code in sorted(self.code.items())}
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"] = self.counter
+        del manifest["count_as"]
+        if further := self.bound.count_as:
+            manifest["count_as"] = {name: locked_counter(found) for name, found in further.items()}
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
         del manifest["limits"]["seconds_a_page"]  # the lock names the documents that took too long

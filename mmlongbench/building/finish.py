@@ -77,7 +77,7 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
     write_whole(out / REJECTS, (to_json(reject.fields()) for plan in plans for reject in _rejects(plan, session)))
     files[REJECTS] = locked_file(out / REJECTS)
     # tokenizers and templates that are no part of this package are kept, so that the release can be counted anywhere
-    for counter in (plan.bound.counter for plan in plans):
+    for counter in (each for plan in plans for each in (plan.bound.counter, *plan.bound.count_as.values())):
         if (content := tokenizer_json(counter.text.name)) is not None:
             path = f"{TOKENIZERS}/{counter.text.sha256}.json"
             write_whole(out / path, [content])

@@ -452,9 +452,10 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
     spec, paths = bound.spec, dict[str, list[Path]]()
     if spec.errata:
         paths[ERRATA] = [spec.errata]
-    for key, name in (("counter.text", spec.counter.text_name), ("counter.template", spec.counter.template or "")):
-        if Path(name).is_file():
-            paths[key] = [Path(name)]
+    for counter in (spec.counter, *spec.count_as):
+        for key, name in (("counter.text", counter.text_name), ("counter.template", counter.template or "")):
+            if Path(name).is_file():
+                paths.setdefault(key, []).append(Path(name))
     if tables := licence_tables(bound):
         paths[LICENCES] = tables
     if corpus:

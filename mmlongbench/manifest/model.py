@@ -212,6 +212,11 @@ class CounterSpec(StrictModel):
     _in_full = model_validator(mode="before")(counter_fields)
 
     @property
+    def name(self) -> str:
+        """The name of the model that it counts as; `patches` if it is none."""
+        return self.image if isinstance(self.image, str) else "patches"
+
+    @property
     def text_name(self) -> str:
         """The name of the tokenizer; empty if none is given and that of the model is not known."""
         if self.text is not None:
@@ -382,6 +387,8 @@ class DatasetSpec(StrictModel):
     """Which questions are built; all by default."""
     counter: CounterSpec = CounterSpec()
     """How tokens are counted."""
+    count_as: Annotated[tuple[CounterSpec, ...], TupleOf] = ()
+    """Counters by which each record states its tokens too, in `tokens.as`; they change nothing else."""
     pages: PageSpec = PageSpec()
     """How pages become images."""
     errata: PathText | None = None
@@ -416,6 +423,13 @@ class DatasetSpec(StrictModel):
         if isinstance(values, dict) and "reader" not in values and "builder" in values:
             return {**values, "reader": values["builder"]}
         return values
+
+    @model_validator(mode="after")
+    def _counts_apart(self) -> "DatasetSpec":
+        names = [counter.name for counter in self.count_as]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"count_as: two counters are called {twice[0]!r}; name the models by different names")
+        return self
 
     @property
     def shown_builder(self) -> str:

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Any
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
@@ -96,7 +96,7 @@ class Packed:
         return (*self.required, *self.taken)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes twice as long to make, and there are millions
 class PlacedUnit:
     """A unit with its position in a prompt."""
 
@@ -150,7 +150,7 @@ class PackedExample:
     @property
     def units(self) -> tuple[Unit, ...]:
         """The units in prompt order."""
-        return tuple(item.unit for item in self.items)
+        return tuple([item.unit for item in self.items])
 
     @property
     def row(self) -> Any:  # noqa: ANN401  (of the class that its task declares)
@@ -411,13 +411,13 @@ def _placed(
             items = _in_turns(draft, units, pricer)
         context = sum((item.count for item in items), TokenCount(0, 0))
     else:
-        for unit in units:
-            items.append(PlacedUnit(unit, start, counts[unit.id]))
-            start += counts[unit.id].total + separator
-        gaps = separator * max(0, len(items) - 1)
-        context = TokenCount(sum(item.count.text for item in items) + gaps, sum(item.count.image for item in items))
+        own = [counts[unit.id] for unit in units]
+        tokens = [count.total for count in own]
+        items = list(map(PlacedUnit, units, accumulate([start, *(cost + separator for cost in tokens)]), own))
+        images = sum([count.image for count in own])
+        context = TokenCount(sum(tokens) - images + separator * max(0, len(items) - 1), images)
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
-    for item in items:
+    for item in (item for item in items if item.unit.needles):
         text, at = item.unit.text, 0
         for needle in item.unit.needles:  # in reading order; two may be the same sentence
             at = text.index(str(needle.body), at)
@@ -430,7 +430,9 @@ def _placed(
     )
     before: tuple[Part, ...] = ()
     if not draft.in_turns:
-        between = [part for unit in units for part in (*unit.parts, draft.separator)][:-1]
+        between = [
+            part for unit in units for part in (*(unit.parts if unit.images else (unit.text,)), draft.separator)
+        ][:-1]
         before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
     for asked in packed.questions:
         question = asked

@@ -77,6 +77,8 @@ class Pricer:
         """Return the tokens by which a unit makes a prompt longer, if a separator costs `separator` tokens. Between
         turns stands none, unless two of one speaker meet; then the recount of the whole prompt finds it.
         """
+        if isinstance(unit.body, str) and not (unit.further or unit.turns):  # most units: no image to count
+            return self.text(unit.text) + separator
         return self.unit(unit).total + (0 if unit.turns else separator)
 
     def turn(self, text: str) -> int:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tokenization import TokenizationError, load_tokenizer
 from tokenization.ranks import of_tekken, of_tiktoken
-from tokenization.text import _build, _of_package, tokenizer_json
+from tokenization.text import _build, tokenizer_json
 
 RANKS = {bytes([byte]): byte for byte in range(256)} | {
     piece: 256 + at for at, piece in enumerate([b"ab", b"bc", b"abc", b"  ", b"aab", b"\n\n", "é".encode(), b" a"])
@@ -69,13 +69,13 @@ def test_a_file_of_a_package_or_of_a_path(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.syspath_prepend(str(tmp_path))
     ids = load_tokenizer("shipper:data/tekken.json").encode("abc")
     assert ids == load_tokenizer(str(tmp_path / "shipper/data/tekken.json")).encode("abc") == [260]
-    with pytest.raises(TokenizationError, match=r"the package shipper has no 'none\.json'"):
+    with pytest.raises(TokenizationError, match=r"tokenizer 'shipper:none\.json' cannot be read"):
         load_tokenizer("shipper:none.json")
 
 
 def test_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "tiktoken", None)
-    _of_package.cache_clear()
+    of_tiktoken.cache_clear()
     for name in ("tiktoken", "no_such_package"):
         with pytest.raises(TokenizationError, match=f"tokenizer '{name}:base': pip install {name} first"):
             load_tokenizer(f"{name}:base")
@@ -91,5 +91,5 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 )
 def test_a_broken_tekken(content: str, tmp_path: Path) -> None:
     (tmp_path / "tekken.json").write_text(content)
-    with pytest.raises(TokenizationError, match=r"is not a tekken\.json that can be used"):
+    with pytest.raises(TokenizationError, match=r"tekken\.json' cannot be read"):
         load_tokenizer(str(tmp_path / "tekken.json"))

@@ -248,9 +248,6 @@ def _load(points: list[EntryPoint]) -> VisionRule:
 
 
 def _described(points: list[EntryPoint]) -> str:
-    found = (f"{point.name!r} ({point.value} of {_origin(point)})" for point in points)
+    origins = [point.dist.name if point.dist else "an unnamed distribution" for point in points]
+    found = (f"{point.name!r} ({point.value} of {origin})" for point, origin in zip(points, origins, strict=True))
     return f"vision rule {' and '.join(found)}"
-
-
-def _origin(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "an unnamed distribution"

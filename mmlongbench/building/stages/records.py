@@ -18,7 +18,7 @@ from mmlongbench.building.shard_results import (
     SharedCounts,
     ShownImages,
 )
-from mmlongbench.draft import Draft
+from mmlongbench.draft import Draft, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
@@ -28,6 +28,7 @@ from mmlongbench.packing.place import Depth
 from mmlongbench.packing.pricing import RefusedImage
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
+from mmlongbench.release.example_cost import tokens_as
 from mmlongbench.release.items import ItemColumns
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
@@ -55,6 +56,7 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     pages: set[str] = set()
     texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
+    before: tuple[Unit, ...] = ()  # other placements of a question show the same units
     for line, example in pack_rows(dataset, rows, parse_length(cell)):
         if example and dataset.sources.has_images:
             for path in example.prompt.images:
@@ -62,7 +64,8 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
                     pictures.setdefault(path, set()).add(origin)
         if example and isinstance(line, PackedRecord):
             pages.update(filter(None, line.items["image"]))
-            for unit in example.units:
+            known, before = set(map(id, before)), example.units
+            for unit in (unit for unit in example.units if id(unit) not in known):
                 if isinstance(unit.body, str):
                     said = [part for part in unit.parts if isinstance(part, str)] if unit.turns else [unit.body]
                     chars, digest = text_digest(next(iter(said), ""))
@@ -314,7 +317,7 @@ def _reject(dataset: Dataset, row: Row, error: DoesNotFitError | Rejected, lengt
 def _packed_record(dataset: Dataset, example: PackedExample, row: Row, first: FirstPlacements) -> PackedRecord:
     record, line = released_record(dataset, example, row)
     dataset.checks.check_placements(example, record, row, first)
-    return PackedRecord(line.decode(), _items(example), example.ran_dry, example.missing)
+    return PackedRecord(_items(example), example.ran_dry, example.missing, line)
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> tuple[Record, bytes]:
@@ -331,7 +334,9 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     """Return the record of a builder, with its length, tokens and needle positions added."""
     record = dataset.builder.record(example)
     count, placement = example.count, example.placement
-    tokens = {"text": count.text, "image": count.image, "reserve": example.reserve}
+    tokens: dict[str, object] = {"text": count.text, "image": count.image, "reserve": example.reserve}
+    if further := dataset.plan.bound.count_as:
+        tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
     added: dict[str, object] = {"length": count.total, "tokens": tokens}
     if dataset.canary:
         added["canary"] = dataset.canary
