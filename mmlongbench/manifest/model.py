@@ -257,7 +257,7 @@ class CounterSpec(StrictModel):
         try:
             text = load_tokenizer(name)
         except TokenizationError as error:
-            of = "" if self.text is not None else f"that of {self.image}; give another place of it ({ways}): "
+            of = "" if self.text is not None else f"the tokenizer of {self.image} cannot be loaded; give it as {ways}: "
             raise ManifestError(f"counter.text: {of}{error}") from error
         try:
             return CrossModalCounter(text, rule, load_template(self.template) if self.template else None)

@@ -364,7 +364,7 @@ class FileAudit:
                 for subject, tally in self.remarks.items()
             ],
             "recall": self.recall,
-            "counted_as": self.counted_as,
+            "counted_as": self.counted_as or None,
         }
         return AuditLine(
             file=self.file,

@@ -19,6 +19,7 @@ from drawn_tables import draw_tables
 from hub_server import hub
 from model_server import Script, serving
 from once import once
+from own_model import write_own
 from question_models import script_of
 from question_world import Doc, World
 from tiny import Ran, command
@@ -51,6 +52,7 @@ PAGES = (
     "mmlongbench/README.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/model_tokens.md",
 )
 MODEL = "http://127.0.0.1:8000/v1"
 """The address of a model on the pages; in its place, a server of the test answers."""
@@ -74,6 +76,7 @@ DRAWS: dict[str, Callable[[Path], object]] = {
     "shapes": draw_folders,
     "harbours": lambda folder: World.drawn(folder, HARBOURS, folder.parent),
     "MM-NIAH": draw_upstream,
+    "my-model": write_own,
     "pages": lambda folder: draw_hidden_pictures(folder.parent),
 }
 """Small drawn versions of the raw files that the pages use, by the name of their folder."""

@@ -10,36 +10,14 @@ import pymupdf
 import pytest
 from once import linked
 from one_dataset import write_lines
+from own_model import write_own
 from tiny import build, command, lock, records, rejects, relock, write_manifest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.release import Release
 from tokenization import CrossModalCounter, load_template, load_tokenizer, vision_rule
 
-SPECIAL = ["<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"]
-TEMPLATE = """{% for m in messages %}<|im_start|>{{ m.role }}
-{% for p in m.content %}{% if p.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ p.text }}\
-{% endif %}{% endfor %}<|im_end|>
-{% endfor %}<|im_start|>assistant
-"""
 COUNTER = {"image": "qwen2.5-vl", "text": "own/tokenizer.json", "template": "own"}
-
-
-def write_own(folder: Path) -> None:
-    """Write a byte-level tokenizer with special tokens, and a chat template."""
-    folder.mkdir()
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
-    )
-    texts = ["You are given a document with text and images, and a question. Answer: [answer]", "Document: ash, birch"]
-    tokenizer.train_from_iterator(texts * 20, trainer)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "chat_template.jinja").write_text(TEMPLATE)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +77,7 @@ def test_the_lock_has_the_whole_rule_and_the_release_its_files(moved: Path) -> N
         ("shortcuts", "RELEASE"),
         ("rights", "RELEASE"),
         ("diff", "RELEASE", "RELEASE"),
-        ("audit", "RELEASE", "--models", "qwen2.5-vl", "--items", "units.csv"),
+        ("audit", "RELEASE", "--count-as", "qwen2.5-vl", "--items", "units.csv"),
         ("view", "RELEASE", "--static", "site", "-q"),
         ("score", "RELEASE", "p.jsonl", "--out", "scores"),
         ("export", "RELEASE", "--to", "openai", "--out", "lines"),
