@@ -145,7 +145,7 @@ class _DatasetAssets:
         self._pdf_hint = lru_cache(maxsize=1)(pdf_hint)  # the pages of a document follow each other
         self._shown_pages = lru_cache(maxsize=1)(self._pages_of_images)
         self._source_of_file = lru_cache(maxsize=1)(self._find_file)
-        self._rights_of_sources = lru_cache(self._strictest_of)
+        self._strictness = lru_cache(lambda rights: strictness(rights.licence))  # few differ
 
     def assets(self, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
         """Yield all assets, sorted; those of an extended release are among them."""
@@ -402,11 +402,12 @@ class _DatasetAssets:
         """Return the strictest of what is stated about things of the sources: about themselves or, of a source where
         nothing is, about the source. What is of no known source may be of each of them.
         """
-        if not any(self._stated.values()):
-            return self._rights_of_sources(*(located.source for located in same))
         stated: dict[str, list[AssetRights]] = {}
         for located in same:
             for source in (located.source,) if located.source else self._names or ("",):
+                if not any(self._stated.values()):
+                    stated[source] = []
+                    continue
                 # the most specific name first: its path with the source, in the place of the source, in the source
                 paths = (f"{source}/{located.within}" if source else "", located.inside.partition("#page=")[0])
                 names = (*filter(None, (*paths, located.within)), *located.names) if located.within else located.names
@@ -418,13 +419,7 @@ class _DatasetAssets:
             for source, direct in stated.items()
             for each in direct or [AssetRights(self._licences.of(source).licence)]
         )
-        return max(every, key=lambda rights: strictness(rights.licence))
-
-    def _strictest_of(self, *sources: str) -> AssetRights:
-        """Return the strictest licence of some sources; an unknown one may be each of them."""
-        every = (name for source in sources for name in ((source,) if source else self._names or ("",)))
-        rights = (AssetRights(self._licences.of(name).licence) for name in every)
-        return max(rights, key=lambda rights: strictness(rights.licence))
+        return max(every, key=self._strictness)
 
     def _meet(self, source: str, *names: str) -> None:
         """Note that an asset of a source has these names."""

@@ -32,8 +32,6 @@ EXTENSION = "extension"
 """The name of the folder in the working folder in which a finished release is extended."""
 _MAX_END = 256
 """The maximum size in bytes of the last line of a result."""
-_READ = 1 << 20
-"""How many bytes of a result are read at once; a line has half as many at 128K."""
 BLOCK = 32
 """The maximum number of rows or questions in a block."""
 
@@ -233,7 +231,7 @@ class BuildDir:
         """Yield (byte where the line begins, line) for each line of a shard's result (see `line_at`)."""
         end = self._complete(shard)
         start, digest = 0, hashlib.sha256()
-        with self.result(shard).open("rb", buffering=_READ) as lines:
+        with self.result(shard).open("rb", buffering=1 << 20) as lines:
             while start < end.bytes and (line := lines.readline()):
                 digest.update(line)
                 parsed, size = self._parsed(line, kind, shard), len(line)

@@ -275,18 +275,10 @@ def visible_files(folder: Path) -> list[Path]:
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif _is_file(entry):
-                    found.append(Path(entry.path))
+                folders += [entry.path] if entry.is_dir(follow_symlinks=False) else []
+                with suppress(OSError):  # a link to itself
+                    found += [Path(entry.path)] if entry.is_file() else []
     return sorted(found)
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:  # a link to itself
-        return False
 
 
 class Links:

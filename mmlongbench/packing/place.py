@@ -115,7 +115,8 @@ def place_units(
         Rejected: the haystack is too short for the order and the distance that the placement asks for.
 
     """
-    order = sorted((i for i, unit in enumerate(units) if unit.place is not None), key=lambda i: units[i].place or ())
+    places = [(unit.place, index) for index, unit in enumerate(units) if unit.place is not None]
+    order = [index for _, index in sorted(places)]
     hay = [units[i] for i in order]
     needles = [unit for unit in units if unit.place is None]
     if placement is None or not needles:
@@ -128,7 +129,7 @@ def place_units(
             "needle sentences keep no order and no distance; make each sentence of the haystack a unit, and leave out "
             "`between_sentences`"
         )
-    texts = frozenset(index for index, unit in enumerate(hay) if isinstance(unit.body, str) and not unit.turns)
+    texts = frozenset([index for index, unit in enumerate(hay) if isinstance(unit.body, str) and not unit.turns])
     slots = _spaced(requested, bounds, spaced.apart) if spaced else []
     # if there are more needles than boundaries or passages, all are free again when all are taken
     free_bounds: set[int] = set()
