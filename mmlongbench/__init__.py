@@ -14,11 +14,7 @@ Nothing is printed: results are values, and every error that a user can fix is a
 `import mmlongbench.task as mt`.
 """
 
-import ast
-import inspect
-import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -814,15 +810,6 @@ def _at_least_1(name: str, value: object, error: "type[MMLongBenchError]") -> No
         raise error(f"{name} {value!r}: expected a whole number, at least 1")
 
 
-@cache
-def _modules() -> Mapping[str, str]:
-    """Return the module of each type, as the imports at the top name them, which only a type checker follows."""
-    tree = ast.parse(inspect.getsource(sys.modules[__name__]))  # also in a zip file
-    blocks = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    imports = (node for node in next(blocks).body if isinstance(node, ast.ImportFrom))
-    return {each.name: str(node.module) for node in imports for each in node.names}
-
-
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
@@ -837,10 +824,10 @@ if not TYPE_CHECKING:  # otherwise a type checker would accept every name
             AttributeError: there is no such name.
 
         """
-        from mmlongbench.field_texts import with_field_texts
+        from mmlongbench.field_texts import names_for_types, with_field_texts
 
         if name in __all__:
-            kind = globals()[name] = with_field_texts(getattr(import_module(_modules()[name]), name))
+            kind = globals()[name] = with_field_texts(getattr(import_module(names_for_types(__name__)[name]), name))
             return kind
         is_public = name.isidentifier() and not name.startswith("_")
         if is_public and find_spec(f"{__name__}.{name}") is None:

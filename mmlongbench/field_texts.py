@@ -6,15 +6,17 @@ docstring is read or, for a class with a metaclass, when `with_field_texts` is c
 
 import ast
 import inspect
+import re
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
 _ClassT = TypeVar("_ClassT", bound=type)
-_PACKAGES = ("mmlongbench", "tokenization")
-"""The packages whose source code is read."""
+_FOREIGN = {*sys.stdlib_module_names, "pydantic"}
+"""The packages whose source code is not read."""
 _HEAD = "\nAttributes:"
 
 
@@ -35,7 +37,7 @@ def field_texts(kind: type) -> dict[str, str]:
     """Return the text of each field of a class and of its bases, for fields that have one."""
     texts: dict[str, str] = {}
     for each in kind.__mro__:
-        if each.__module__.split(".")[0] in _PACKAGES:
+        if each.__module__.split(".")[0] not in _FOREIGN:
             texts = {**dict(_texts_in_source(each)), **texts}  # the text of a subclass counts
     return texts
 
@@ -58,7 +60,7 @@ def _texts_in_source(kind: type) -> Iterator[tuple[str, str]]:
     stands directly below the field.
     """
     file = inspect.getsourcefile(kind)
-    node = _classes(file).get(kind.__name__) if file else None
+    node = _class_of(file, kind.__name__) if file else None
     if node is None:
         return
     makers = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
@@ -76,12 +78,31 @@ def _texts_in_source(kind: type) -> Iterator[tuple[str, str]]:
                     yield name, " ".join(text.split())
 
 
+def _class_of(file: str, name: str) -> ast.ClassDef | None:
+    """Return a class of a module; None if its source code is not there. Only the lines of the class are parsed."""
+    found = re.search(rf"^class {name}\b.*?(?=^[^\s)]|\Z)", _source(file), re.DOTALL | re.MULTILINE)
+    try:
+        node = ast.parse(found[0]).body[0] if found else None
+    except SyntaxError:  # a text in it has a line that begins like one of the module
+        node = next((node for node in ast.parse(_source(file)).body if getattr(node, "name", "") == name), None)
+    return node if isinstance(node, ast.ClassDef) else None
+
+
 @cache
-def _classes(file: str) -> dict[str, ast.ClassDef]:
-    """Return the classes of a module by name; none if its source code is not there."""
+def _source(file: str) -> str:
     try:
         with open(file, encoding="utf-8") as source:  # noqa: PTH123  (the path comes from Python)
-            body = ast.parse(source.read()).body
+            return source.read()
     except OSError:
-        return {}
-    return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+        return ""
+
+
+@cache
+def names_for_types(module: str) -> Mapping[str, str]:
+    """Return the module of each name that a module imports for type checkers alone, in its block `if TYPE_CHECKING:`;
+    the module itself imports it when it is used.
+    """
+    tree = ast.parse(inspect.getsource(sys.modules[module]))  # also in a zip file
+    blocks = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imports = (node for node in next(blocks).body if isinstance(node, ast.ImportFrom))
+    return {each.name: str(node.module) for node in imports for each in node.names}

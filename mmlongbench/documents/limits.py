@@ -39,9 +39,5 @@ class Limits:
     """The time of a processor in seconds that a page of a PDF may take, or `tesseract` at a page. Drawing a page of a
     release, after it was found to be within limits, may take a hundred times as long."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {
-        "extra": "forbid",
-        "strict": True,
-        "use_attribute_docstrings": True,
-    }
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
     """How a manifest is read: unknown keys are refused, and so are texts instead of numbers."""

@@ -9,12 +9,13 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from mmlongbench.errors import MMLongBenchError, PluginError, ReleaseError, nearest
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import TEMPORARY
+from mmlongbench.manifest.plugins import points_of
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Release
 from mmlongbench.release.selection import Cell, Selection, select
@@ -42,7 +43,7 @@ def target_named(name: str) -> Target:
         PluginError: no target has this name, two targets have it, or the target is broken.
 
     """
-    points = entry_points(group=GROUP)
+    points = points_of(GROUP)
     found = {(point.value, _origin(point)): point for point in points.select(name=name)}
     if not found:
         names = sorted({point.name for point in points})
@@ -77,7 +78,7 @@ def _origin(point: EntryPoint) -> str:
 def installed_targets() -> list[InstalledTarget]:
     """Return every target, after trying to load it; the `problem` of a broken one says what is wrong."""
     targets = []
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in sorted(points_of(GROUP), key=lambda point: (point.name, point.value)):
         try:
             targets.append(InstalledTarget(point.name, _origin(point), target_named(point.name).summary))
         except PluginError as error:

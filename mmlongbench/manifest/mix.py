@@ -45,7 +45,7 @@ _Lengths = Annotated[dict[int, _Share], BeforeValidator(_by_length), Field(min_l
 class MixSpec(BaseModel):
     """A training mix. All tokens are those of prompts, as the release counts them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     tokens: Annotated[
         int,
         BeforeValidator(lambda value: _length(value) if isinstance(value, str) else value),

@@ -216,21 +216,27 @@ def docstring(loaded: object) -> str:
 
 
 def _points(kind: str) -> EntryPoints:
+    return points_of(GROUPS[kind])
+
+
+def points_of(group: str) -> EntryPoints:
+    """Return the installed entry points of a group."""
     changed = []
     for folder in sys.path:
         try:
             changed.append((folder, os.stat(folder or ".").st_mtime_ns))  # noqa: PTH116
         except OSError:
             changed.append((folder, 0))
-    return _points_in(kind, tuple(changed))
+    found: EntryPoints = _points_in(tuple(changed)).select(group=group)
+    return found
 
 
-@lru_cache(maxsize=16)
-def _points_in(kind: str, folders: tuple[tuple[str, int], ...]) -> EntryPoints:
-    """Return the entry points of a kind. The result is kept until something is installed into one of the folders (path,
-    time of the last change), because Python reads a file of every installed package to find entry points.
+@lru_cache(maxsize=1)
+def _points_in(folders: tuple[tuple[str, int], ...]) -> Any:  # noqa: ANN401  (Python 3.11 has a type of its own for it)
+    """Return all entry points. They are kept until something is installed into one of the folders (path, time of the
+    last change), because Python reads a file of every installed package to find entry points.
     """
-    return entry_points(group=GROUPS[kind])
+    return entry_points()
 
 
 def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function, typed by the callers)

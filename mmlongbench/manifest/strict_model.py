@@ -22,9 +22,9 @@ _PATTERN = "String should match pattern '^[A-Za-z0-9][A-Za-z0-9_.-]*$'"
 
 
 class StrictModel(BaseModel):
-    """A part of a manifest. Other keys are refused, no value is converted, and the texts below fields describe them."""
+    """A part of a manifest. Other keys are refused, and no value is converted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:

@@ -20,7 +20,7 @@ SourcePaths: TypeAlias = Mapping[str, Path]
 class Row(BaseModel):
     """One question of a source, cleaned; readers add their own fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     """The released id: the id in the source. For rows without one, most readers number the rows; a `Task` takes a hash

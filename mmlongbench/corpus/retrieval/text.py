@@ -254,4 +254,9 @@ def holder(names: Iterable[str]) -> Callable[[str], bool]:
     True
     """
     known = frozenset(form for name in names for form in needles(name))
-    return lambda text: any(form in forms(text) for form in known)
+
+    def holds(text: str) -> bool:
+        searched = forms(text)
+        return any(map(searched.__contains__, known))
+
+    return holds
