@@ -18,7 +18,7 @@ from hub_server import hub
 from tiny import command, hashes, in_one_process, records, write_manifest
 
 import mmlongbench as mm
-from mmlongbench.building.stages import documents
+from mmlongbench.documents.pages import read_pages_of
 
 Sources = Mapping[str, object]
 SECRET = "user:SECRET@host"
@@ -249,7 +249,7 @@ def test_a_document_is_read_once_for_all_datasets_that_ask_the_same_of_it(source
     other = {**whole, "name": "other", "options": {"context": "oracle"}}
     manifest = source / "three.yaml"
     manifest.write_text(yaml.safe_dump({"datasets": [whole, again, other]}), "utf-8")
-    with mock.patch.object(documents, "read_pages_of", wraps=documents.read_pages_of) as read:
+    with mock.patch("mmlongbench.building.stages.documents.read_pages_of", wraps=read_pages_of) as read:
         assert command("build", manifest, "--out", tmp_path / "out").code == 0
     manifest.unlink()
     assert read.call_count == 4 + 4  # an oracle context needs no text, so its documents are read for themselves
