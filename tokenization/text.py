@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,8 +131,12 @@ class TextTokenizer:
         if len(self._words) > MAX_WORDS:
             self._words.clear()
         unknown = [*(set(words) - self._words.keys())]
-        encodings = self._model.encode_batch_fast(["\n" + word for word in unknown], add_special_tokens=False)
-        self._words.update(zip(unknown, (len(each) - self._newline for each in encodings), strict=True))
+        # as one text, a word a line: a batch of a few words would spend most of its time on threads
+        (found,) = self._model.encode_batch_fast(["\n" + "\n".join(unknown)], add_special_tokens=False)
+        ids = found.ids
+        starts = [place for place, id in enumerate(ids) if id == ids[self._newline - 1]]
+        lengths = (after - start - 1 for start, after in pairwise([*starts, len(ids)]))
+        self._words.update(zip(unknown, lengths, strict=True))
         return sum(map(self._words.__getitem__, words))
 
     def _encoding(self, text: str) -> "Encoding":
