@@ -296,8 +296,9 @@ class Links:
         """Look below this folder."""
         self.root, self._out = root, dict[str, bool]()
 
-    def lead_out(self, name: str, top: str = "") -> bool:
-        """Return whether a file leads out of `top`, a folder below the root that may be a link itself."""
+    def lead_out(self, name: str, *, of_top: bool = False) -> bool:
+        """Return whether a file leads out of the folder; with `of_top`, of its top folder, which may be a link."""
+        top = name.split("/")[0] if of_top and "/" in name else ""
 
         def is_outside(path: str) -> bool:
             return not Path(os.path.realpath(self.root / path)).is_relative_to(os.path.realpath(self.root / top))
