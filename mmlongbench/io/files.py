@@ -282,25 +282,24 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 class Links:
-    """Tells which files below a folder lead out of it if links are followed. The links of each folder are followed
-    once, so an object serves one pass over many files.
-    """
+    """Tells which files below a folder lead out of it through links; those of each folder are followed once a pass."""
 
     def __init__(self, root: Path) -> None:
         """Look below this folder."""
         self.root, self._out = root, dict[str, bool]()
 
-    def lead_out(self, name: str, top: str = "") -> bool:
-        """Return whether a file leads out of `top`, a folder below the root that may be a link itself."""
+    def lead_out(self, name: str, *, of_top: bool = False) -> bool:
+        """Return whether a file leads out of the folder; with `of_top`, of its top folder, which may be a link."""
+        top = name.split("/")[0] if of_top and "/" in name else ""
+
+        def is_outside(path: str) -> bool:
+            return not Path(os.path.realpath(self.root / path)).is_relative_to(os.path.realpath(self.root / top))
+
         folder = name.rpartition("/")[0]
         if folder not in self._out:
-            self._out[folder] = self._is_outside(folder, top)
-        # a `Path` takes longer than reading the header of a picture
-        is_link = os.path.islink(f"{self.root}/{name}")  # noqa: PTH114
-        return self._out[folder] or (is_link and self._is_outside(name, top))
-
-    def _is_outside(self, path: str, top: str) -> bool:
-        return not Path(os.path.realpath(self.root / path)).is_relative_to(os.path.realpath(self.root / top))
+            self._out[folder] = is_outside(folder)
+        is_link = os.path.islink(f"{self.root}/{name}")  # noqa: PTH114  (a `Path` takes longer than a header)
+        return self._out[folder] or (is_link and is_outside(name))
 
 
 def file_inside(folder: Path, name: str | PurePath) -> Path | None:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,36 +34,27 @@ MAX_PLACEMENT = 2**40
 """A number whose absolute value is not below this is no placement."""
 
 
-class ImageSizes(Mapping[str, tuple[int, int]]):
-    """(width, height) in pixels, after EXIF rotation, by path below the image root; each header is read once."""
+class ImageSizes(dict[str, tuple[int, int]]):
+    """(width, height) in pixels, after EXIF rotation, by path below the image root; a header is read when its image is
+    first asked for.
+    """
 
     def __init__(self, root: Path) -> None:
         """Look up images below this folder."""
+        super().__init__()
         self._links = Links(root.resolve())
-        self._known: dict[str, tuple[int, int]] = {}
         self.turned: set[str] = set()
         """The images read so far whose EXIF orientation rotates or mirrors them."""
         self.odd: dict[str, tuple[str, ...]] = {}
         """What is odd about an image file, by path; only files with something odd are in it."""
 
-    def __getitem__(self, path: str) -> tuple[int, int]:
-        """Return the size of one image.
+    def __missing__(self, path: str) -> tuple[int, int]:
+        """Read the size of one image.
 
         Raises:
             ReleaseError: the image is missing, is not an image, or its path leaves the root.
 
         """
-        if path not in self._known:
-            self._known[path] = self._read(path)
-        return self._known[path]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def _read(self, path: str) -> tuple[int, int]:
         if path.startswith("/") or ".." in path.split("/") or self._links.lead_out(path):
             raise ReleaseError(f"image {path!r}: the path leaves the image root")
         file = f"{self._links.root}/{path}"  # a `Path` takes longer than the header of a picture
@@ -81,6 +72,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
             self.turned.add(path)
         if odd:
             self.odd[path] = odd
+        self[path] = size
         return size
 
 
@@ -227,8 +219,7 @@ class ExampleCost:
             ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
 
         """
-        images = prompt.images
-        known = {path: sizes[path] for path in dict.fromkeys(images)}
+        image_sizes = tuple(map(sizes.__getitem__, prompt.images))
         if reserve is None:
             kept = record["tokens"]["reserve"]
         else:  # a record of other origin may state none
@@ -238,8 +229,7 @@ class ExampleCost:
             raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
         id, group = as_utf8(str(record.get("id"))), record.get("set")
         number = group if type(group) is int else None
-        image_sizes = tuple(map(known.__getitem__, images))
-        count = counted(prompt, counter, known)
+        count = counted(prompt, counter, sizes)
         return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)
 
     @property

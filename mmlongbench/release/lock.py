@@ -406,7 +406,7 @@ def problem_of(links: Links, name: str, file: LockedFile | None) -> str | None:
     try:
         if not path.is_file():  # reading a pipe might never end
             return "is no file" if path.exists() else "missing file"
-        if links.lead_out(name, _top_of(name)):
+        if links.lead_out(name, of_top=True):
             return "is a link out of the release"
         is_same = path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
         return None if is_same else OTHER_BYTES
@@ -424,11 +424,7 @@ def is_release_path(name: str) -> bool:
 
 def leads_out(release: Path, name: str) -> bool:
     """Return whether a file is a link that leads out of its top folder; the top folders may be links themselves."""
-    return Links(release).lead_out(name, _top_of(name))
-
-
-def _top_of(name: str) -> str:
-    return name.split("/")[0] if "/" in name else ""
+    return Links(release).lead_out(name, of_top=True)
 
 
 def example_digest(prompt: Prompt, gold: object, lock: Lock) -> str:

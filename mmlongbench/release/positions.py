@@ -60,7 +60,6 @@ class Layout:
         items: Sequence[Item],
         cost: ExampleCost,
         counter: CrossModalCounter,
-        price: Callable[[str], int],
         *,
         is_by_line: bool = False,
     ) -> None:
@@ -70,14 +69,13 @@ class Layout:
             items: the items of the example.
             cost: the example, counted.
             counter: the counter of the dataset.
-            price: returns the tokens that a text adds after a newline.
             is_by_line: whether units begin lines in other examples.
 
         """
         self.items, self.gap, self.prompt = items, separator(items), cost.prompt
         self.image_tokens = counter.image.each(cost.sizes)
         """The tokens of each image, in the order of the prompt."""
-        self._text, self._count, self._price = cost.prompt.text, counter.text.count, price
+        self._text, self._count, self._price = cost.prompt.text, counter.text.count, counter.text.price
         # the character of the concatenated text at which each part begins
         self._begins = [0]
         for part in cost.prompt.parts:
@@ -94,7 +92,7 @@ class Layout:
             self._turns[char] = before
             first, *rest = said.split("\n")
             chars = list(accumulate(map(len, rest), initial=char + len(first)))
-            costs = [self._first(first) if rest else counter.text.count(first), *map(price, rest)]
+            costs = [self._first(first) if rest else counter.text.count(first), *map(self._price, rest)]
             ends = list(accumulate(costs, initial=tokens))
             # each line but the last ends with a newline, which is a character and a token
             begins = [char, *(at + number for number, at in enumerate(chars[:-1], 1))]

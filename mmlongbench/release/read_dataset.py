@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,6 @@ from mmlongbench.task.spec import TaskSpec
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, VisionRule
 from tokenization.text import LLAMA2
 from tokenization.vision import rule_of_fields
-
-_MAX_PRICES = 50_000
-"""The number of lines whose prices are kept."""
 
 
 def _public_forms(task: TaskSpec) -> Iterator[tuple[FilePattern, FileFormat, bool]]:
@@ -91,17 +88,6 @@ class ReadDataset:
     def tokenizer(self) -> str:
         """The name of the tokenizer of its texts, without its folder."""
         return str(self.locked["tokenizer"]["name"]) if self.locked else self.counter.text.name
-
-    @cached_property
-    def price(self) -> Callable[[str], int]:
-        """Returns the tokens that a line adds after a newline. Prices are kept, because the lines of a haystack occur
-        again at every placement and length.
-        """
-        return lru_cache(_MAX_PRICES)(self.counter.text.price)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the kept prices, which no other process can get."""
-        return {name: value for name, value in self.__dict__.items() if name != "price"}
 
     def prompt(self, record: Record) -> Prompt:
         """Return the prompt of a record, or the chosen variant of it."""

@@ -132,7 +132,7 @@ class RecordChecks:
         """Yield differences between the prompt, the items and the record's fields about needles."""
         counter, layout = self._dataset.counter, None
         if counter.additive:
-            layout = Layout(items, cost, counter, self._dataset.price, is_by_line=self.facts.is_by_line)
+            layout = Layout(items, cost, counter, is_by_line=self.facts.is_by_line)
             self.facts.is_by_line |= layout.is_surely_by_line
             if layout.may_be_by_line and not layout.is_by_line:
                 self.facts.astray = self.facts.astray or cost.id
