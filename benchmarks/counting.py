@@ -117,7 +117,7 @@ def _raw() -> "Tokenizer":
 
 
 def _round(case: Case, raw: "Tokenizer", turn: int, advance: Callable[[], None]) -> dict[str, float]:
-    """Seconds of each way; which one goes first changes from round to round."""
+    """Seconds of CPU time of each way; which one goes first changes from round to round."""
     ways: dict[str, Callable[[], object]] = {
         AUDIT: case.audit,
         ENCODE: lambda: [raw.encode(text, add_special_tokens=False) for text in case.texts],
@@ -126,9 +126,9 @@ def _round(case: Case, raw: "Tokenizer", turn: int, advance: Callable[[], None])
     names = list(ways)
     seconds = {}
     for name in names[turn % len(names) :] + names[: turn % len(names)]:
-        began = time.perf_counter()
+        began = time.process_time()
         ways[name]()
-        seconds[name] = time.perf_counter() - began
+        seconds[name] = time.process_time() - began
     advance()
     return seconds
 

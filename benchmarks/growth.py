@@ -1,33 +1,32 @@
-"""How the cost of a build grows: with length, documents, questions, passages, shares and Ray nodes.
+"""How the cost of a build grows: with length, documents, questions, passages and shares.
 
-Each size is a whole build, manifest to lock, in a process of its own. The first line of a size has the CPU seconds of
-each step, with those of child processes; their sum for a unit, in milliseconds and as a ratio to the smallest size; the
-MB on disk before the working folder is removed, and those of the release. The second line has the peak memory of the
-process in each step, in MB. Sizes are options, so that a small run takes seconds: `growth.py documents --sizes 10,100`.
+Each size is a whole build, manifest to lock, in a process of its own. Its row has the CPU seconds, with those of child
+processes; their sum for a unit, and this as a ratio to the smallest size; and the MB on disk before the working folder
+is removed, and after it. The next row has the CPU seconds of each step and the peak memory of the process in it, in MB;
+in brackets is its memory at the end of the step, without pages of files that are mapped.
+Sizes are options, so that a small run takes seconds: `growth.py documents --sizes 10,100`.
 """
 
+import hashlib
 import json
-import multiprocessing
 import os
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 import pymupdf
+from lengths import alone
 from PIL import Image
-from worlds import DRAWS, classes, draw_reports, spell
+from worlds import WORLDS, Source, draw_reports, spell, write
 
 from mmlongbench.building.build import build, do_stages
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.executors import Executor, LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
@@ -40,34 +39,14 @@ from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import Manifest
-from tests.drawing.mm_niah.pages import page_of
 
 QUIET = Progress(is_shown=False)
-TOKENS = 6144 * K
-"""Tokens of the examples of a length."""
+TOKENS = 1024 * K
+"""Tokens of the questions of a length, roughly."""
 WORDS, VOCABULARY, CHUNK = 100, 200_000, 10_000
 """Words of the longest passage, different words, and passages that are drawn at once."""
-Source = dict[str, Any]
-
-
-@dataclass
-class Cost:
-    """What a build has cost; CPU seconds and peak memory by step."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    peaks: dict[str, float] = field(default_factory=dict)
-    kept: float = 0
-    released: float = 0
-    tokens: int = 0
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak of memory
-        begun = _cpu(os.getpid())
-        yield
-        self.seconds[name] = _cpu(os.getpid()) - begun
-        status = Path("/proc/self/status").read_text().splitlines()
-        self.peaks[name] = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+Costs = dict[str, tuple[float, float, float]]
+"""CPU seconds of each step, its peak memory, and what is left of it at the end without pages of files."""
 
 
 def _cpu(process: int) -> float:
@@ -81,287 +60,190 @@ def _cpu(process: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(map(_cpu, children))
 
 
+@contextmanager
+def _step(costs: Costs, name: str) -> Iterator[None]:
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of memory
+    begun = _cpu(os.getpid())
+    yield
+    status = Path("/proc/self/status").read_text().splitlines()
+    memory = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in status if line.endswith("kB")}
+    costs[name] = (_cpu(os.getpid()) - begun, memory["VmHWM"], memory["RssAnon"])
+
+
 def _size(folder: Path) -> float:
     """MB below a folder, in whole blocks of the disk."""
     return sum(path.lstat().st_blocks for path in folder.rglob("*")) * 512 / 1e6
-
-
-def _alone(function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  (what it gives)
-    """The result of a function in a process of its own."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def _build(source: Source, out: Path) -> Cost:
-    cost, build_dir, executor = Cost(), BuildDir(out), LocalExecutor(1, QUIET)
-    build_dir.root.mkdir(parents=True)
-    with cost.step("plan"):
-        plans = plan_build(check_manifest(_manifest(source)), build_dir, executor)[0]
-    with Session(out) as session:
-        for stage in STAGES:
-            with cost.step(stage.name):
-                do_stages(plans, session, executor, stages=[stage])
-        with cost.step("finish"):
-            lock = finish(plans, session, executor)
-    cost.kept = _size(out)
-    cost.released = cost.kept - _size(build_dir.root)
-    for counts in lock.readable.values():
-        cost.tokens += sum(parse_length(length) * cell.examples for length, cell in counts.cells.items())
-        if not cost.tokens or any(cell.ran_dry for cell in counts.cells.values()):
-            print(f"not as meant: {counts.questions} {counts.cells}")
-    return cost
 
 
 def _manifest(source: Source) -> Manifest:
     return Manifest.model_validate({"datasets": [{"name": source["builder"], "seed": 42, **source}]})
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-def main() -> None:
-    """Print a table for an axis."""
+def _build(source: Source, out: Path) -> tuple[Costs, float, float, int]:
+    """Build a release; the costs, the MB on disk and those of them in the working folder, and the tokens."""
+    costs: Costs = {}
+    build_dir, executor = BuildDir(out), LocalExecutor(1, QUIET)
+    build_dir.root.mkdir(parents=True)
+    with _step(costs, "plan"):
+        plans = plan_build(check_manifest(_manifest(source)), build_dir, executor)[0]
+    with Session(out) as session:
+        for stage in STAGES:
+            with _step(costs, stage.name):
+                do_stages(plans, session, executor, stages=[stage])
+        with _step(costs, "finish"):
+            lock = finish(plans, session, executor)
+    (cells,) = (counts.cells.items() for counts in lock.readable.values())
+    tokens = sum(parse_length(length) * cell.examples for length, cell in cells)
+    return costs, _size(out), _size(build_dir.root), tokens
 
 
-def _grow(name: str, unit: str, sizes: str, draw: Callable[[Path, int], Source]) -> None:
+def _grow(name: str, sizes: Sequence[str], draw: Callable[[Path, int], Source], unit: str = "") -> None:
     """Build one size after the other, and show what each costs."""
     first = 0.0
-    for size in map(parse_length if unit == "Ktoken" else int, sizes.split(",")):
+    for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            source = _alone(draw, Path(folder), size)
-            cost: Cost = _alone(_build, source, Path(folder) / "release")
-        steps = [step for step in cost.seconds if cost.seconds[step] >= 0.1] if unit != "Ktoken" else [*cost.seconds]
-        each = 1000 * sum(cost.seconds.values()) / (cost.tokens / 1000 if unit == "Ktoken" else size)
+            source = alone(draw, Path(folder), parse_length(size) if unit else int(size))
+            costs, kept, working, tokens = alone(_build, source, Path(folder) / "release")
+        seconds = sum(spent for spent, *_ in costs.values())
+        each = 1e6 * seconds / (tokens if unit else int(size))
         first = first or each
-        shown = format_length(size) if unit == "Ktoken" else f"{size:,}"
-        print(f"{name} {shown}: {sum(cost.seconds.values()):.1f} s, {each:.4f} ms a {unit}, {each / first:.2f}; "
-              f"disk {cost.kept:.0f} MB, release {cost.released:.0f} MB")  # fmt: skip
-        print("   " + "  ".join(f"{step} {cost.seconds[step]:.2f} s {cost.peaks[step]:.0f} MB" for step in steps))
+        print(f"{name} {size}: {seconds:.1f} s, {each:.2f} µs a {unit or name[:-1]}, {each / first:.2f}; ", end="")
+        print(f"{kept:.0f} MB, {kept - working:.0f} of them released")
+        _show(costs)
 
 
-def _lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+def _show(costs: Costs) -> None:
+    shown = (f"{step} {spent:.2f} s {peak:.0f} ({own:.0f}) MB" for step, (spent, peak, own) in costs.items())
+    print("   " + "; ".join(shown), flush=True)
 
 
-# --- lengths: the same tokens in all, so that longer examples are fewer ----------------------------------------------
-
-
-@main.command()
-@click.option("--sizes", default="8K,32K,128K,512K,1M")
-@click.option("--only", default="", help="Worlds whose names begin so.")
-def lengths(sizes: str, only: str) -> None:
-    """Lengths: text needles, pages and many-shot."""
-    for draw in (text_needles, pages, many_shot):
-        if draw.__name__.startswith(only):
-            _grow(draw.__name__, "Ktoken", sizes, draw)
-
-
-def text_needles(root: Path, length: int) -> Source:
-    """Prose of 1.2M tokens; six examples a question."""
-    (root / "pages").mkdir()
-    for number in range(900):
-        (root / "pages" / f"page{number:04}.txt").write_text("\n\n".join(page_of(DRAWS.at("page", number))))
-    ask = "What is the pass phrase of gate {}?".format
-    rows = [
-        {"question": ask(n), "answer": f"zq{n:07}", "needles": [f"The pass phrase of gate {n} is zq{n:07}."]}
-        for n in range(1, 1 + max(1, TOKENS // length // 6))
-    ]
-    source = {"questions": _lines(root / "questions.jsonl", rows), "documents": str(root / "pages")}
-    task = {"name": "retrieval-text", "builder": "mm_niah", "reader": "own_pages"}
-    return {**task, "source": source, "lengths": [format_length(length)]}
-
-
-def pages(root: Path, length: int) -> Source:
-    """A context is made of whole documents of 20 pages."""
-    return draw_documents(root, 60, TOKENS // length, 20, 800) | {"lengths": [format_length(length)]}
-
-
-def many_shot(root: Path, length: int) -> Source:
-    """Fifty classes of seventy pictures; the same examples at all lengths."""
-    task = {"builder": "many_shot", "sample": {"stratify": "kind", "n": 16}}
-    return {**classes(root), **task, "lengths": [format_length(length)]}
-
-
-# --- documents, questions ---------------------------------------------------------------------------------------------
-
-
-def draw_documents(root: Path, documents: int, questions: int, count: int, side: int) -> Source:
-    """Documents of `count` square pages, which differ by their number alone, and questions about them in turn."""
+def draw_documents(side: int, documents: int, root: Path, questions: int) -> Source:
+    """Documents of four square pages, which differ by their number alone, and questions about them in turn."""
+    documents = documents or questions
     with pymupdf.open() as pdf:
-        for page in range(count):
+        for page in range(4):
             pdf.new_page(width=side, height=side).insert_text((20, 60), f"00000000 {page}", fontsize=20)
         data = pdf.tobytes(expand=255)
     (root / "documents").mkdir()
     for n in range(documents):
         (root / "documents" / f"d{n:08}.pdf").write_bytes(data.replace(b"30" * 8, f"{n:08}".encode().hex().encode()))
-    rows = [
-        {"doc": f"d{n % documents:08}", "question": f"Which is number {n}?", "answer": f"{n}", "pages": "1"}
-        for n in range(questions)
-    ]
-    source = {"questions": _lines(root / "questions.jsonl", rows), "documents": str(root / "documents")}
+    of, asked = "d{:08}".format, range(questions)
+    rows = [{"doc": of(n % documents), "question": f"Which is {n}?", "answer": f"{n}", "pages": "1"} for n in asked]
+    source = {"questions": write(root / "questions.jsonl", rows), "documents": str(root / "documents")}
     return {"builder": "docvqa", "reader": "own_documents", "source": source, "lengths": ["8K"]}
 
 
-@main.command()
-@click.option("--sizes", default="10,100,1000,10000")
-def documents(sizes: str) -> None:
-    """Documents of four small pages, each with a question at 8K."""
-    _grow("documents", "document", sizes, _of_documents)
-
-
-def _of_documents(root: Path, size: int) -> Source:
-    return draw_documents(root, size, size, 4, 200)
-
-
-@main.command()
-@click.option("--sizes", default="1000,10000,100000")
-def questions(sizes: str) -> None:
-    """Questions about 32 pages, three of which fill an example of 8K."""
-    _grow("questions", "question", sizes, _of_questions)
-
-
-def _of_questions(root: Path, size: int) -> Source:
-    return draw_documents(root, 8, size, 4, 800)
-
-
-# --- passages ---------------------------------------------------------------------------------------------------------
-
-
-@main.command()
-@click.option("--sizes", default="10000,100000,1000000")
-@click.option("--queries", default=100)
-def passages(sizes: str, queries: int) -> None:
-    """Passages of 60 to 100 words: the corpus, its index, then a release of questions at 8K."""
-    for size in map(int, sizes.split(",")):
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            source = _alone(_draw_passages, root, size, queries)
-            made = [_alone(make, root) for make in (_cut, _index)]
-            disk = {name: _size(root / name) for name in ("corpus", f"corpus/{FOLDER}")}
-            made.append(_alone(_build, source, root / "release"))
-        print(
-            f"passages {size:,}: corpus {disk.pop('corpus') - sum(disk.values()):.0f} MB, index {sum(disk.values()):.0f} MB"
-        )
-        for cost in made:
-            for step, seconds in cost.seconds.items():
-                each = 1000 * seconds / (queries if step in ("questions", "negatives", "records") else size)
-                print(f"   {step:<10}{seconds:>8.2f} s{each:>10.4f} ms each{cost.peaks[step]:>7.0f} MB")
-
-
-def _draw_passages(root: Path, count: int, queries: int) -> Source:
+def draw_passages(root: Path, count: int, queries: int) -> Source:
     """The n-th commonest word has a chance in proportion to 1 / n. A question is ten words of its passage."""
     weights = np.cumsum(1 / np.arange(1, VOCABULARY + 1))
-    vocabulary, draws, asked = np.array([spell(rank) for rank in range(VOCABULARY)]), np.random.default_rng(42), []
+    vocabulary, asked = np.array([spell(rank) for rank in range(VOCABULARY)]), list[dict[str, object]]()
     (root / "images").mkdir()
     with (root / "corpus.json").open("w") as file:
-        for start in range(0, count, CHUNK):
-            drawn = draws.random((min(CHUNK, count - start), WORDS))
-            for n, row in enumerate(vocabulary[np.searchsorted(weights, drawn * weights[-1])].tolist(), start):
-                words = [*row[: 60 + n * 37 % 41], *([f"answer{n}"] if n < queries else ())]
-                names = {"_id": f"{n}", "wikipedia_id": f"{n}", "wikipedia_title": f"Sheet {n}"}
-                file.write(json.dumps({**names, "text": [f"Sheet {n}", " ".join(words)]}) + "\n")
-                if n < queries:
-                    Image.new("RGB", (640, 480), (n % 256, 90, 120)).save(root / "images" / f"oven_{n:08d}.jpg")
-                    span = {"title": [f"Sheet {n}"], "wikipedia_id": [f"{n}"], "start_paragraph_id": [1]}
-                    gold = {**span, "end_paragraph_id": [1]}
-                    said = {"original_answer": words[-1], "answer": [words[-1]], "provenance": [gold]}
-                    text = {"input": "Which is it?", "original_question": f"Which of {' '.join(words[:10])} is it?"}
-                    asked.append({"image": f"oven_{n:08d}.jpg", **text, "output": said})
-    source = {"questions": _lines(root / "viquae.jsonl", asked), "images": str(root / "images")}
+        for n in range(count):
+            if n % CHUNK == 0:
+                drawn = np.frombuffer(hashlib.shake_256(f"{n}".encode()).digest(4 * CHUNK * WORDS), np.uint32)
+                ranks = np.searchsorted(weights, drawn * (weights[-1] / 2**32))
+                rows = vocabulary[ranks].reshape(CHUNK, WORDS).tolist()
+            words = [*rows[n % CHUNK][: 60 + n * 37 % 41], *([f"answer{n}"] if n < queries else ())]
+            article = {"_id": f"{n}", "wikipedia_title": f"Sheet {n}", "text": [f"Sheet {n}", " ".join(words)]}
+            file.write(json.dumps({**article, "wikipedia_id": f"{n}"}) + "\n")
+            if n < queries:
+                Image.new("RGB", (640, 480), (n % 256, 90, 120)).save(root / "images" / f"oven_{n:08d}.jpg")
+                place: dict[str, list[object]] = {"title": [f"Sheet {n}"], "wikipedia_id": [f"{n}"]}
+                gold = {**place, "start_paragraph_id": [1], "end_paragraph_id": [1]}
+                output = {"original_answer": words[-1], "answer": [words[-1]], "provenance": [gold]}
+                question = {"input": "Which?", "original_question": f"Which of {' '.join(words[:10])} is it?"}
+                asked.append({"image": f"oven_{n:08d}.jpg", **question, "output": output})
+    source = {"questions": write(root / "viquae.jsonl", asked), "images": str(root / "images")}
     task = {"builder": "vrag", "reader": "viquae", "options": {"gold": "span"}, "lengths": ["8K"]}
     return {**task, "source": source, "corpus": str(root / "corpus")}
 
 
-def _cut(root: Path) -> Cost:
-    cost = Cost()
-    with cost.step("cut"):
+SIZES = {
+    "lengths": "8K,32K,128K,512K,1M",
+    "documents": "10,100,1000,10000",
+    "questions": "1000,10000,100000",
+    "passages": "10000,100000,1000000",
+    "shares": "1,4,16",
+}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.argument("axis", type=click.Choice([*SIZES]))
+@click.option("--sizes", default="", help="Separated by commas.")
+@click.option("--only", default="", help="Builders whose names begin so, for lengths.")
+@click.option("--queries", default=100, help="Questions, for passages.")
+@click.option("--copies", default=14, help="Times that twelve reports are drawn, for shares.")
+def main(axis: str, sizes: str, only: str, queries: int, copies: int) -> None:
+    """Print how the cost of a build grows along an axis."""
+    named = (sizes or SIZES[axis]).split(",")
+    if axis == "lengths":  # the longer the examples, the fewer they are; `lengths.py` has the records stage alone
+        for builder in (name for name in WORLDS if name.startswith(only)):
+            _grow(builder, named, partial(_at_length, builder), "token")
+    if axis == "documents":
+        _grow(axis, named, partial(draw_documents, 200, 0))  # 38 pages fill an example
+    if axis == "questions":
+        _grow(axis, named, partial(draw_documents, 800, 8))  # three pages fill an example
+    if axis == "passages":
+        passages(map(int, named), queries)
+    if axis == "shares":
+        shares(map(int, named), copies)
+
+
+def _at_length(builder: str, root: Path, length: int) -> Source:
+    """At most 32 questions."""
+    (root / "source").mkdir()
+    source = WORLDS[builder](root / "source")
+    sample = {**source.get("sample", {}), "n": max(1, TOKENS // length)}
+    return {"builder": builder, **source, "sample": sample, "lengths": [format_length(length)]}
+
+
+def passages(sizes: Iterable[int], queries: int) -> None:
+    """The corpus, its index, then a release of a few questions at 8K."""
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            source = alone(draw_passages, root, size, queries)
+            costs = alone(_corpus, root)
+            index = _size(root / "corpus" / FOLDER)
+            print(f"passages {size}: corpus {_size(root / 'corpus') - index:.0f} MB, index {index:.0f} MB")
+            _show(costs | alone(_build, source, root / "release")[0])
+
+
+def _corpus(root: Path) -> Costs:
+    costs: Costs = {}
+    with _step(costs, "cut"):
         make_corpus(str(root / "corpus.json"), root / "corpus")
-    return cost
-
-
-def _index(root: Path) -> Cost:
-    cost = Cost()
-    with cost.step("index"):
+    with _step(costs, "index"):
         find_index(Corpus.open(root / "corpus"), root / "corpus" / FOLDER)
-    return cost
+    return costs
 
 
-# --- shares and nodes -------------------------------------------------------------------------------------------------
-
-
-@main.command()
-@click.option("--sizes", default="1,4,16")
-@click.option("--copies", default=14, help="Times that twelve reports are drawn anew.")
-def shares(sizes: str, copies: int) -> None:
-    """Shares of a stage, each a process of its own, against a build in one process."""
+def shares(sizes: Iterable[int], copies: int) -> None:
+    """Shares of two stages, each command in a process of its own, against a build in one process."""
     with tempfile.TemporaryDirectory() as folder:
-        source, out = _reports(Path(folder), copies), Path(folder) / "release"
-        cpu, whole = _alone(_step, source, out, "", "")
-        expected = _files(out)
-        print(f"whole: {cpu:.1f} s, {whole} files in the working folder")
-        for of in map(int, sizes.split(",")):
+        source, out = draw_reports(Path(folder), copies) | {"lengths": ["8K", "32K"]}, Path(folder) / "release"
+        whole, expected = alone(_run, source, out, "", ""), _files(out)
+        print(f"whole: {whole:.1f} s")
+        for of in sizes:
             shutil.rmtree(out)
-            steps = ["prepare", *(stage.name for stage in STAGES if stage.name in ("records", "images")), "finish"]
-            spent = {}
-            for stage in steps:
-                parts = [f"{n}/{of}" for n in range(1, of + 1)] if stage in ("records", "images") else [""]
-                spent[stage] = sum(_alone(_step, source, out, stage, part)[0] for part in parts)
-            total, same = sum(spent.values()), _files(out) == expected
-            shown = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in spent.items())
-            more = (total - cpu) / (2 * of)
-            print(f"{of} shares: {total:.1f} s ({shown}), {more:+.2f} s a share; bytes {'same' if same else 'DIFFER'}")
+            parts = [(stage, f"{n}/{of}") for stage in ("records", "images") for n in range(1, of + 1)]
+            todo = [("prepare", ""), *parts, ("finish", "")]
+            spent = sum(alone(_run, source, out, stage, part) for stage, part in todo)
+            same = "the same" if _files(out) == expected else "OTHER"
+            print(f"{of} shares: {spent:.1f} s, {(spent - whole) / len(todo):.2f} s more a command; {same} bytes")
 
 
-@main.command()
-@click.option("--sizes", default="1,2,4")
-@click.option("--copies", default=14, help="Times that twelve reports are drawn anew.")
-def nodes(sizes: str, copies: int) -> None:
-    """Ray nodes of one CPU each on this machine, which has not so many: the overhead, not the speed."""
-    import ray
-    from ray.cluster_utils import Cluster
-
-    from mmlongbench.building.ray_executor import RayExecutor
-
-    memory = 80 * 1024 * 1024
-    with tempfile.TemporaryDirectory() as folder:
-        source, out = _reports(Path(folder), copies), Path(folder) / "release"
-        for count in (0, *map(int, sizes.split(","))):
-            executor: Executor = LocalExecutor(1, QUIET)
-            if count:
-                node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": memory}
-                cluster = Cluster(initialize_head=True, head_node_args=node)
-                for _ in range(count - 1):
-                    cluster.add_node(num_cpus=1, object_store_memory=memory)
-                ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-                executor = RayExecutor(QUIET, cluster.address)
-            begun, driver = time.perf_counter(), time.process_time()
-            build(_manifest(source), out, executor)
-            wall, driver = time.perf_counter() - begun, time.process_time() - driver
-            files = _files(out)
-            expected = files if not count else expected
-            by_node = sorted(executor.nodes.values()) if isinstance(executor, RayExecutor) else []
-            print(f"{count} nodes: {wall:.1f} s by the clock, {driver:.1f} s of CPU in the process that asks; shards "
-                  f"by node {by_node}; bytes {'same' if files == expected else 'DIFFER'}", flush=True)  # fmt: skip
-            shutil.rmtree(out)
-            if count:
-                ray.shutdown()
-                cluster.shutdown()
-
-
-def _reports(root: Path, copies: int) -> Source:
-    return {**draw_reports(root, copies), "lengths": ["8K", "32K"]}
-
-
-def _step(source: Source, out: Path, stage: str, share: str) -> tuple[float, int]:
-    """Run a stage, all if it has no name; the CPU seconds, and the files in the working folder."""
-    cost, executor = Cost(), LocalExecutor(1, QUIET)
-    with cost.step("all"):
-        if not stage:
-            build(_manifest(source), out, executor)
-        elif stage == "finish":
-            finish_release(out, executor)
-        else:
-            run_stage(_manifest(source), out, executor, stage, share or None)
-    return cost.seconds["all"], sum(path.is_file() for path in (out / ".build").rglob("*"))
+def _run(source: Source, out: Path, stage: str, share: str) -> float:
+    """Build all, run a share of a stage, or finish; the CPU seconds."""
+    begun, manifest, executor = _cpu(os.getpid()), _manifest(source), LocalExecutor(1, QUIET)
+    if not stage:
+        build(manifest, out, executor)
+    elif stage == "finish":
+        finish_release(out, executor)
+    else:
+        run_stage(manifest, out, executor, stage, share or None)
+    return _cpu(os.getpid()) - begun
 
 
 def _files(out: Path) -> dict[str, str]:

@@ -62,12 +62,12 @@ def main(only: str, lengths: str, seconds: float) -> None:
             continue
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "release"
-            _alone(_prepare, plugin.name, out)
-            cells = [_alone(_measure, plugin.name, out, parse_length(length), seconds) for length in lengths.split(",")]
+            alone(_prepare, plugin.name, out)
+            cells = [alone(_measure, plugin.name, out, parse_length(length), seconds) for length in lengths.split(",")]
         _show(plugin.name, cells)
 
 
-def _alone(function: Any, *arguments: Any) -> Any:  # noqa: ANN401  (what it gives)
+def alone(function: Any, *arguments: Any) -> Any:  # noqa: ANN401  (what it gives)
     """The result of a function in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()

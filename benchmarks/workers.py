@@ -1,4 +1,4 @@
-"""Two workers against one, or with `--ray` two Ray nodes of one CPU each: seconds of whole builds of the same bytes.
+"""Two workers against one, or with `--ray 2` two Ray nodes of one CPU each: seconds of whole builds of the same bytes.
 
 Warm: sources are drawn, corpora indexed, rankings and prices kept, pages in the page cache, Ray's workers started; each
 way has done a small build before. The ways take turns, first the one, then the other; medians are shown. The column
@@ -49,14 +49,14 @@ class Run:
 @click.option("--copies", default=14, show_default=True, help="Times that twelve reports are drawn anew.")
 @click.option("--questions", default=400, show_default=True, help="About pictures.")
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--ray", "is_ray", is_flag=True, help="Two Ray nodes in place of two workers.")
-def main(only: str, copies: int, questions: int, rounds: int, is_ray: bool) -> None:
+@click.option("--ray", "count", default=0, help="So many Ray nodes in place of two workers, such as 2.")
+def main(only: str, copies: int, questions: int, rounds: int, count: int) -> None:
     """Print seconds of both ways, their ratio, and whether the bytes are the same."""
     worlds: dict[str, Callable[[Path], Mapping[str, Any]]] = {
         "docvqa": lambda root: draw_reports(root, copies),
         "vrag": lambda root: draw_visual_questions(root, questions),
     }
-    with _two_nodes() if is_ray else _two_workers() as (name, two, target):
+    with _nodes(count) if count else _two_workers() as (name, two, target):
         for builder in (each for each in worlds if each.startswith(only)):
             with tempfile.TemporaryDirectory() as folder:
                 manifest = Manifest.model_validate({"datasets": [worlds[builder](Path(folder))]})
@@ -79,8 +79,8 @@ def _two_workers() -> Iterator[tuple[str, Callable[[], Executor], float]]:
 
 
 @contextmanager
-def _two_nodes() -> Iterator[tuple[str, Callable[[], Executor], float]]:
-    """A Ray cluster of two nodes of one CPU each on this machine."""
+def _nodes(count: int) -> Iterator[tuple[str, Callable[[], Executor], float]]:
+    """A Ray cluster of nodes of one CPU each on this machine."""
     import ray
     from ray.cluster_utils import Cluster
 
@@ -88,12 +88,13 @@ def _two_nodes() -> Iterator[tuple[str, Callable[[], Executor], float]]:
 
     node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 1024 * 1024}
     cluster = Cluster(initialize_head=True, head_node_args=node)
-    cluster.add_node(num_cpus=1, object_store_memory=80 * 1024 * 1024)
+    for _ in range(count - 1):
+        cluster.add_node(num_cpus=1, object_store_memory=80 * 1024 * 1024)
     ray.init(
         address=cluster.address, log_to_driver=False, logging_level="ERROR"
     )  # kept for all builds: a new driver would start new workers
     try:
-        yield "2 Ray nodes", lambda: RayExecutor(QUIET, cluster.address), NODES
+        yield f"{count} Ray nodes", lambda: RayExecutor(QUIET, cluster.address), NODES
     finally:
         ray.shutdown()
         cluster.shutdown()

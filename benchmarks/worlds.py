@@ -93,7 +93,7 @@ def decks(root: Path) -> Source:
             picture = Image.frombytes("RGB", (8, 8), clouds).resize((1024, 768), Image.Resampling.BILINEAR)
             picture.save(path, quality=60)
         lines.append({"deck_name": name, "question": "Which deck?", "answer": f"deck {deck}", "evidence_pages": [4]})
-    questions = _write(root / "test.jsonl", lines[:QUESTIONS])
+    questions = write(root / "test.jsonl", lines[:QUESTIONS])
     return {"reader": "slidevqa", "source": {"questions": questions, "decks": str(root / "decks")}}
 
 
@@ -107,7 +107,7 @@ def cases(root: Path) -> Source:
             pdf.save(root / "pdf" / f"{100 + number}.pdf")
     ids = [str(100 + number) for number in range(6)]
     lines = [{"case_id": f"{n}", "case_documents": ids, "summary/short": "It was settled."} for n in range(QUESTIONS)]
-    source = {"cases": _write(root / "cases.json", lines), "documents": str(root / "pdf")}
+    source = {"cases": write(root / "cases.json", lines), "documents": str(root / "pdf")}
     return {"reader": "multi_lexsum", "source": source, "options": {"kind": "case"}, "reference_length": "1M"}
 
 
@@ -254,7 +254,7 @@ def draw_encyclopedia(root: Path, count: int, questions: int) -> dict[str, str]:
         {"_id": f"{n}", "wikipedia_id": f"{n}", "wikipedia_title": f"Sheet {n}", "text": [f"Sheet {n}", text]}
         for n, text in enumerate(map(" ".join, pieces))
     )
-    _write(root / "corpus.json", articles)
+    write(root / "corpus.json", articles)
     (root / "images").mkdir()
     known = Counter(word for piece in pieces for word in set(piece))
     asked = list[dict[str, Any]]()
@@ -267,7 +267,7 @@ def draw_encyclopedia(root: Path, count: int, questions: int) -> dict[str, str]:
             output = {"original_answer": max(rare), "answer": [max(rare)], "provenance": [span]}
             question = {"input": "Which is rare?", "original_question": f"Which word of Sheet {n} is rare?"}
             asked.append({"image": f"oven_{n:08d}.jpg", **question, "output": output})
-    return {"questions": _write(root / "viquae.jsonl", asked), "images": str(root / "images")}
+    return {"questions": write(root / "viquae.jsonl", asked), "images": str(root / "images")}
 
 
 def _rows(count: int) -> Iterator[list[str]]:
@@ -292,6 +292,6 @@ def spell(rank: int) -> str:
     return letters
 
 
-def _write(path: Path, lines: Iterable[Mapping[str, Any]]) -> str:
+def write(path: Path, lines: Iterable[Mapping[str, Any]]) -> str:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return str(path)

@@ -71,6 +71,8 @@ class Unit:
     @property
     def images(self) -> tuple[str, ...]:
         """Return the paths of the images of the unit, in reading order."""
+        if not (self.turns or self.further):  # of millions of units
+            return (self.body.path,) if isinstance(self.body, Image) else ()
         parts = self.parts if self.turns else (self.body, *self.further)
         return tuple(part.path for part in parts if isinstance(part, Image))
 
@@ -82,6 +84,8 @@ class Unit:
     @property
     def text(self) -> str:
         """Return the text of the unit, without the images; the text tokens of the unit are those of this text."""
+        if isinstance(self.body, str) and not (self.head or self.tail or self.further or self.turns):
+            return self.body
         return "".join(part for part in self.parts if isinstance(part, str))
 
 

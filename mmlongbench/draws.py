@@ -76,7 +76,15 @@ class Draws:
 
     def order(self, name: str, items: Iterable[T], id: Callable[[T], str] = str) -> list[T]:
         """Return the items in a drawn order, by the hash of each item's id; the input order does not matter."""
-        return sorted(items, key=lambda item: (self.rank(name, id(item)), id(item)))
+        begun = hashlib.sha256(self._tagged_key + _tagged((name,)))  # hashed once, since there may be many items
+
+        def key(item: T) -> tuple[int, str]:
+            """Return the rank of an item, as `rank` has it, and its id."""
+            digest = begun.copy()
+            digest.update(_tagged((text := id(item),)))
+            return int.from_bytes(digest.digest()[:8]) >> 1, text
+
+        return sorted(items, key=key)
 
     def permutation(self, name: str, n: int) -> Iterator[int]:
         """Yield each whole number below n once, in a drawn order. It is lazy, so n may be large (a Feistel network of 4

@@ -6,6 +6,7 @@ Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a r
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from mmlongbench.errors import DraftError
@@ -145,7 +146,7 @@ class Prompt:
         ('Talk. Hello.', 'Hi.', 'Well?')
         """
         shown = [tuple(unit) for unit in units]
-        if not any(isinstance(part, Turn) for unit in shown for part in unit):
+        if Turn not in set(map(type, chain.from_iterable(shown))):
             parts: tuple[tuple[Part, ...], ...] = tuple(shown)  # type: ignore[arg-type]  # no unit has a turn
             outline = Outline(tuple(before), parts, separator, tuple(after))
             between = [part for unit in parts for part in (*unit, separator)][:-1]
@@ -283,6 +284,9 @@ def shows(parts: Iterable[Part], needle: Needle) -> bool:
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
     joined: list[Part] = []
     run: list[str] = []
+    parts = tuple(parts)
+    if set(map(type, parts)) == {str}:
+        return ("".join(parts),) if any(parts) else ()  # type: ignore[arg-type]  # all are texts
     for part in parts:
         if isinstance(part, str):
             run.append(part)

@@ -76,8 +76,8 @@ def word_sentences(text: str) -> Iterator[list[str]]:
     for block in _BLANK_LINE.split(text):
         words = block.split()
         begin = 0
-        for at in range(1, len(words)):
-            if words[at - 1][-1] in _LAST and _ends(words[at - 1], words[at], is_first=at - 1 == begin):
+        for at in [at for at, word in enumerate(words[:-1], 1) if word[-1] in _LAST]:
+            if _ends(words[at - 1], words[at], is_first=at - 1 == begin):
                 yield words[begin:at]
                 begin = at
         if words:

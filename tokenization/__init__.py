@@ -9,7 +9,7 @@ whole prompts with these. The package knows nothing of tasks or data sets, and i
 from tokenization.counting import CrossModalCounter, PatchRule, TokenCount
 from tokenization.errors import TokenizationError
 from tokenization.template import ChatTemplate, Turns, load_template
-from tokenization.text import TextTokenizer, load_tokenizer, tokenizer_file
+from tokenization.text import TextTokenizer, load_tokenizer, tokenizer_json
 from tokenization.vision import VisionRule, vision_rule, vision_rules
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "VisionRule",
     "load_template",
     "load_tokenizer",
-    "tokenizer_file",
+    "tokenizer_json",
     "vision_rule",
     "vision_rules",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenization.errors import TokenizationError
 from tokenization.template import ChatTemplate, Turns
-from tokenization.text import TextTokenizer
+from tokenization.text import LLAMA2, TextTokenizer
 
 if TYPE_CHECKING:
     from tokenization.vision.rule import VisionRule  # its package uses `PatchRule`
@@ -76,8 +76,9 @@ class PatchRule:
         return columns * rows
 
     def each(self, sizes: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the tokens of each image of a prompt."""
-        return [self.tokens(width, height) for width, height in sizes]
+        """Return the tokens of each image of a prompt; each size is counted once."""
+        tokens = {size: self.tokens(*size) for size in {*sizes}}
+        return [tokens[size] for size in sizes]
 
     def _cells(self, side: int) -> int:
         """Return the cells along a side before the pixel limits are applied."""
@@ -140,8 +141,17 @@ class CrossModalCounter:
 
     @property
     def is_exact(self) -> bool:
-        """Whether counts are those of the model, not estimates of what a service counts."""
-        return True
+        """Whether counts are those of the model; False if its rule or its tokenizer is not known, so that they are
+        estimates.
+        """
+        if isinstance(self.image, PatchRule):
+            return True
+        return self.image.exact and (self.text.name != LLAMA2 or self.image.text == LLAMA2)
+
+    @property
+    def max_images(self) -> int | None:
+        """The maximum number of images in a prompt; None if there is no limit."""
+        return None if isinstance(self.image, PatchRule) else self.image.max_images
 
     def image_price(self, width: int, height: int) -> int:
         """Return the tokens of an image; of a model that counts an image among others differently, in a prompt of many.
@@ -165,21 +175,40 @@ class CrossModalCounter:
 
         """
         sizes = [part for _, parts in turns for part in parts if not isinstance(part, str)]
-        if isinstance(self.image, PatchRule):
-            images = sum(self.image.tokens(width, height) for width, height in sizes)
+        count, rule, around = self.text.count, self.image, ""
+        if isinstance(rule, PatchRule):
+            images = sum(rule.each(sizes))
         else:
-            images = self.image.total(sizes, adjacent(turns) if self.image.shared else 0)
+            images, around = rule.total(sizes, adjacent(turns) if rule.shared else 0), rule.around
         if self.template is not None:
-            pieces = self.template.pieces(turns)
-            return TokenCount(self.text.count_pieces(pieces, self.template.placeholder), images)
-        said = [[part for part in parts if isinstance(part, str)] for _, parts in turns]
-        if isinstance(self.image, PatchRule):
-            return TokenCount(sum(self.text.count("".join(texts)) for texts in said), images)
-        return TokenCount(sum(self.text.count(text) for texts in said for text in texts), images)
+            pieces, placeholder = self.template.pieces(turns), self.template.placeholder
+            return TokenCount(self.text.count_pieces(pieces, placeholder, around), images)
+        if isinstance(rule, PatchRule):
+            said = ("".join(part for part in parts if isinstance(part, str)) for _, parts in turns)
+            return TokenCount(sum(map(count, said)), images)
+        text = sum(count(piece) for _, parts in turns for piece in _with_around(_pieces(parts), around))
+        return TokenCount(text - 2 * len(sizes) * bool(around), images)
 
     def count(self, text: str, sizes: Iterable[tuple[int, int]]) -> TokenCount:
         """Return the tokens of one turn of the user: a text, then images with these (width, height) in pixels."""
         return self.prompt([("user", [text, *sizes])])
+
+
+def _pieces(parts: Sequence[str | tuple[int, int]]) -> list[str]:
+    """Return the texts before, between and after the images of a turn, of which there is one more than images."""
+    pieces = [""]
+    for part in parts:
+        if isinstance(part, str):
+            pieces[-1] += part
+        else:
+            pieces.append("")
+    return pieces
+
+
+def _with_around(pieces: list[str], around: str) -> list[str]:
+    """Return the texts with what the processor puts before and after each image; the rule counts one token for each."""
+    last = len(pieces) - 1
+    return [around * (place > 0) + piece + around * (place < last) for place, piece in enumerate(pieces)]
 
 
 def adjacent(turns: Turns) -> int:

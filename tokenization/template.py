@@ -19,11 +19,7 @@ Turns: TypeAlias = Sequence[tuple[str, Sequence[str | tuple[int, int]]]]
 FILES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")
 """Where a model keeps its template: in the first of these files that has one."""
 TODAY = datetime(2025, 1, 1)  # noqa: DTZ001  for templates that write the date: the count must not change with it
-_FIRST, _LAST, _IMAGE = (
-    "\ue000a\ue001",
-    "\ue000b\ue001",
-    "\ue000c\ue001",
-)  # private characters, which no template writes
+_FIRST, _LAST, _IMAGE = "\ue000a\ue001", "\ue000b\ue001", "\ue000c\ue001"  # no template writes these characters
 _GENERATION = re.compile(r"(\{%[-+]?\s*)(end)?generation(?=\s*[-+]?%\})")
 
 
@@ -52,13 +48,8 @@ class ChatTemplate:
 
     def render(self, turns: Turns) -> str:
         """Return the conversation as one text, up to where the model begins its answer."""
-        placeholder, messages = self.placeholder, []
-        for role, parts in turns:
-            content: object = _listed(parts)
-            if placeholder == _IMAGE:
-                content = "".join(part if isinstance(part, str) else _IMAGE for part in parts)
-            messages.append({"role": role, "content": content})
-        return self._write(messages)
+        shown = _joined if self.placeholder == _IMAGE else _listed
+        return self._write([{"role": role, "content": shown(parts)} for role, parts in turns])
 
     def pieces(self, turns: Turns) -> list[str]:
         """Return the texts before, between and after the images of a conversation, with all that the template writes
@@ -76,8 +67,6 @@ class ChatTemplate:
     def _write(self, messages: list[dict[str, object]]) -> str:
         try:
             return _compiled(self.text)(messages=messages, add_generation_prompt=True)
-        except ImportError as error:
-            raise self._error("install jinja2, which renders it") from error
         except Exception as error:  # a template may fail in any way, and raises errors that are meant for its user
             reason = " ".join(str(error).split()) or type(error).__name__
             raise self._error(f"it refuses the conversation: {reason}; change its turns, or use another one") from error
@@ -86,8 +75,12 @@ class ChatTemplate:
         return TokenizationError(f"chat template {self.name!r}: {reason}")
 
 
-def _listed(parts: Sequence[str | tuple[int, int]]) -> list[dict[str, str]]:
+def _listed(parts: Sequence[str | tuple[int, int]]) -> object:
     return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in parts]
+
+
+def _joined(parts: Sequence[str | tuple[int, int]]) -> object:
+    return "".join(part if isinstance(part, str) else _IMAGE for part in parts)
 
 
 @functools.lru_cache(maxsize=16)
@@ -127,9 +120,8 @@ def _compiled(text: str) -> Callable[..., str]:
     environment.filters["tojson"] = tojson
     environment.globals |= {"raise_exception": raise_exception, "strftime_now": TODAY.strftime}
     # `generation` marks what an assistant says, for training alone
-    return environment.from_string(
-        _GENERATION.sub(lambda tag: f"{tag[1]}{'endif' if tag[2] else 'if true'}", text)
-    ).render
+    shown = _GENERATION.sub(lambda tag: f"{tag[1]}{'endif' if tag[2] else 'if true'}", text)
+    return environment.from_string(shown).render
 
 
 def load_template(name: str) -> ChatTemplate:
@@ -138,34 +130,31 @@ def load_template(name: str) -> ChatTemplate:
     the same place.
     """
     path = Path(name)
-    if path.is_dir():
-        paths = [path / file for file in FILES if (path / file).is_file()]
-    elif path.is_file():
-        paths = [path, *({path.with_name(FILES[-1])} - {path})]
-        paths = [each for each in paths if each.is_file()]
-    elif HUB_ID.fullmatch(name) and path.suffix not in (".json", ".jinja"):
+    if not path.exists() and HUB_ID.fullmatch(name) and path.suffix not in (".json", ".jinja"):
         paths = hub_files("chat template", name, *FILES)
     else:
-        raise TokenizationError(f"chat template {name!r}: there is no such file or folder, and it is no hub id")
+        paths = [path / file for file in FILES] if path.is_dir() else [path, path.with_name(FILES[-1])]
     try:
-        texts = [(each.suffix == ".json", each.read_text("utf-8")) for each in paths]
-        files = [json.loads(text) if is_json else {"chat_template": text} for is_json, text in texts]
+        texts = {each: each.read_text("utf-8") for each in paths if each.is_file() or each == path}
+        files = [
+            json.loads(text) if each.suffix == ".json" else {"chat_template": text} for each, text in texts.items()
+        ]
         template = next((file["chat_template"] for file in files if file.get("chat_template")), None)
         if isinstance(template, list):  # several by name
             template = next((each["template"] for each in template if each["name"] == "default"), None)
         if not isinstance(template, str):
-            looked = ", ".join(each.name for each in paths) or "no file named " + ", ".join(FILES)
             raise TokenizationError(
-                f"chat template {name!r}: there is none in it ({looked}): give the file that has it"
+                f"chat template {name!r}: there is none: give one of {', '.join(FILES)} that has it"
             )
-        tokens = {}  # `bos_token` and others: a text, or the description of an added token
-        for file in files:
-            extra = file.get("extra_special_tokens")
-            for key, token in (file | (extra if isinstance(extra, dict) else {})).items():
-                token = token.get("content") if isinstance(token, dict) else token
-                if key.endswith("_token") and isinstance(token, str) and re.search(rf"\b{key}\b", template):
-                    tokens[key] = json.dumps(token, ensure_ascii=False)
+        # `bos_token` and others: a text, or the description of an added token
+        tokens = {key: token for file in files for key, token in file.items() if key.endswith("_token")}
+        tokens = {key: token["content"] if isinstance(token, dict) else token for key, token in tokens.items()}
     except (OSError, UnicodeDecodeError, LookupError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise TokenizationError(f"chat template {name!r} cannot be read ({error}): give another file") from error
-    lines = [f"{{% set {key} = {token} %}}\n" for key, token in sorted(tokens.items())]
+    used = {key: token for key, token in sorted(tokens.items()) if re.search(rf"\b{key}\b", template)}
+    lines = (
+        f"{{% set {key} = {json.dumps(token, ensure_ascii=False)} %}}\n"
+        for key, token in used.items()
+        if isinstance(token, str)
+    )
     return ChatTemplate(name, "".join([*lines, template]))

@@ -7,10 +7,12 @@ import lzma
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokenization.errors import TokenizationError
+from tokenization.ranks import of_tekken, of_tiktoken
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -27,6 +29,7 @@ MAX_WORDS = 1 << 18
 """The number of words whose tokens are kept; a word takes about 200 bytes."""
 _WORD = re.compile("[ \u2581]*[^ \u2581]+|[ \u2581]+")
 """A word of SentencePiece: blanks, which it writes as U+2581, and what follows them up to the next blank."""
+_PACKAGED = re.compile(r"([A-Za-z_]\w*):(.+)", re.ASCII)
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -79,24 +82,28 @@ class TextTokenizer:
             return self.count("\n" + text) - self._newline
         return self._sum_of_lines(text)
 
-    def count_pieces(self, pieces: Sequence[str], placeholder: str) -> int:
+    def count_pieces(self, pieces: Sequence[str], placeholder: str, around: str = "") -> int:
         """Return the tokens of a rendered conversation without its images, which part the pieces.
 
         Each special token that the tokenizer has counts as one token, as in the model's own processor. So it does in
         what a text quotes. `placeholder` is what the chat template writes for an image. If it consists of special
         tokens, it stands between the pieces: a tokenizer may cut the text after one in another way than a first text.
+        `around` stands before and after it, less the two tokens that the image's own count has for it.
         """
         if not self._special:  # a copy, because the setting belongs to the tokenizer; made here, as it takes a second
             self._special.append(type(self._model).from_str(self._model.to_str()))
             self._special[0].encode_special_tokens = False
-        model = self._special[0]
+        model, images = self._special[0], len(pieces) - 1
+        whole = f"{around}{placeholder}{around}".join(pieces)
         apart = model.encode(placeholder, add_special_tokens=False).ids
-        texts = [placeholder.join(pieces)] if {*apart} <= {*model.get_added_tokens_decoder()} else [*pieces]
+        is_special = not images or (bool(apart) and {*apart} <= {*model.get_added_tokens_decoder()})
         try:
-            tokens = sum(map(len, model.encode_batch_fast(texts, add_special_tokens=False)))
+            found = model.encode_batch_fast(
+                [whole] if is_special else whole.split(placeholder), add_special_tokens=False
+            )
         except TypeError as error:
-            raise _refusal("".join(texts)) from error
-        return tokens - len(apart) * (len(pieces) - 1) if len(texts) < len(pieces) else tokens
+            raise _refusal(whole) from error
+        return sum(map(len, found)) - images * (len(apart) * is_special + 2 * bool(around))
 
     def _sum_of_lines(self, text: str, before: str = "") -> int:
         """Return the price of a text, with what comes before it. The tokens of lines are kept, since prompts show the
@@ -139,50 +146,62 @@ class TextTokenizer:
 
 
 def load_tokenizer(name: str) -> TextTokenizer:
-    """Load a tokenizer: `llama2` (embedded), the path of a `tokenizer.json`, or a hub id `owner/name` (downloaded).
+    """Load a tokenizer: `llama2` (embedded), the path of a `tokenizer.json` or a `tekken.json`, a hub id `owner/name`
+    (downloaded), or that of an installed package: `tiktoken:ENCODING`, or `PACKAGE:FILE` for such a file in it.
 
     If a path and a hub id have the same name, the path is loaded. Only `llama2` is known to be additive, and only
     `llama2` is kept in memory.
     """
-    path = tokenizer_file(name)
-    if path is None:
-        return _llama2()
-    if path.is_dir():
-        raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
-    try:
-        if not path.is_file():  # reading a pipe or a device might never end
-            raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
-        content = path.read_bytes()
-    except OSError as error:
-        raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error
-    return _build(name, content, additive=False)
+    content = tokenizer_json(name)
+    return _llama2() if content is None else _build(name, content, additive=False)
 
 
-def tokenizer_file(name: str) -> Path | None:
-    """Return the file of a tokenizer that `load_tokenizer` loads; None for the embedded one. The file of a hub id is
-    downloaded unless the local cache has it.
+def tokenizer_json(name: str) -> bytes | None:
+    """Return a tokenizer that `load_tokenizer` loads as the bytes of a tokenizer.json; None for the embedded one. The
+    file of a hub id is downloaded unless the local cache has it.
     """
     if name == LLAMA2:
         return None
-    path = Path(name)
+    path, packaged = Path(name), _PACKAGED.fullmatch(name)
     try:
-        is_there = bool(name) and path.exists()
-    except OSError as error:
-        reason = error.strerror
-        raise TokenizationError(f"tokenizer {name!r}: cannot look for a file of this path ({reason})") from error
-    if is_there:
-        return path
-    if HUB_ID.fullmatch(name) and path.suffix != ".json":
+        if name and path.exists():
+            content = _read(name, path)
+        elif packaged and packaged[1] == "tiktoken":
+            return of_tiktoken(packaged[2])
+        elif packaged:
+            content = resources.files(packaged[1]).joinpath(packaged[2]).read_bytes()
+        else:
+            content = _read(name, _of_hub(name))
+        return of_tekken(content) if b'"token_bytes"' in content[:4096] else content
+    except ImportError as error:
+        package = str(error.name).partition(".")[0]
+        raise TokenizationError(f"tokenizer {name!r}: pip install {package} first") from error
+    except TokenizationError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError) as error:  # tiktoken's download fails with an OSError
+        reason = f"{type(error).__name__}: {error}"[:300]
+        raise TokenizationError(f"tokenizer {name!r} cannot be read ({reason}): check the name and the file") from error
+
+
+def _read(name: str, path: Path) -> bytes:
+    if path.is_dir():
+        raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
+    if not path.is_file():  # reading a pipe or a device might never end
+        raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
+    if (size := path.stat().st_size) > MAX_BYTES:
+        raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
+    return path.read_bytes()
+
+
+def _of_hub(name: str) -> Path:
+    if HUB_ID.fullmatch(name) and not name.endswith(".json"):
         return hub_files("tokenizer", name, "tokenizer.json")[0]
-    if "/" in name or path.suffix == ".json":
+    if "/" in name or name.endswith(".json"):
         raise TokenizationError(f"tokenizer {name!r}: there is no such file; give the path of a tokenizer.json")
-    near = difflib.get_close_matches(name.lower(), [LLAMA2])
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"did you mean {LLAMA2!r}? " if difflib.get_close_matches(name.lower(), [LLAMA2]) else ""
     raise TokenizationError(
-        f"no tokenizer {name!r}: {hint}There are {LLAMA2!r} (embedded), the path of a tokenizer.json, and a hub id "
-        "'owner/name'"
+        f"no tokenizer {name!r}: {hint}There are {LLAMA2!r} (embedded), the path of a tokenizer.json, a hub id "
+        "'owner/name', 'tiktoken:ENCODING' and 'PACKAGE:FILE'"
     )
 
 

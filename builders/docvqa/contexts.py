@@ -15,7 +15,7 @@ count images, and two more fields have the pages of the document.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import builders.common
@@ -243,11 +243,14 @@ def among_others(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
     document may not be shown, the field `excluded` of its pages has the reason.
     """
     own, documents = asked.own, asked.documents
-    others = draws.order("padding", (documents[id] for id in documents.ids), lambda document: document.id)
+
+    @cache
+    def others() -> list[str]:  # only when their turn comes, since there may be very many
+        return draws.order("padding", documents.ids)
 
     def padding() -> Iterator[list[mt.Unit]]:
         labels, contents = {asked.label(own)}, {own.sha256}
-        for other in (other for other in others if other.id != own.id):
+        for other in (documents[id] for id in others() if id != own.id):
             units, reason = [asked.unit(other, page) for page in other.pages], ""
             if other.sha256 in contents:
                 reason = "page of a document that stands there already"

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import mmlongbench.task as mt
@@ -397,6 +397,7 @@ def haystack(
     pool, own = sources.web_pages.ids, frozenset(row.pages)
     others = (page for at in draws.permutation("pages", len(pool)) if (page := pool[at]) not in own)
     seen: set[mt.Part] = set()
+    place = count()
     for page in chain(row.pages, others):
         role: mt.advanced.Role = "own" if page in own else "padding"
         for number, part in enumerate(sources.web_pages.page(page, mode)):
@@ -417,7 +418,7 @@ def haystack(
             excluded = excluded or ("repeated" if body in seen else "")
             seen.add(body)
             is_optional = isinstance(part, mt.Image)
-            yield mt.Unit(f"{page}#{number}", body, None, role, is_optional=is_optional, excluded=excluded)
+            yield mt.Unit(f"{page}#{number}", body, (next(place),), role, is_optional=is_optional, excluded=excluded)
 
 
 def counted_symbols(row: HaystackQuestion) -> frozenset[str]:

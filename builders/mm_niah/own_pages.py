@@ -123,7 +123,8 @@ def _files(source: Path) -> dict[str, Path]:
 
 
 def _text(root: Path, file: Path) -> str | mt.Fault:
-    if root.is_dir() and mt.readers.file_inside(root, file.relative_to(root)) is None:
+    # links to folders are not followed, so only a page that is a link itself can lie elsewhere
+    if file.is_symlink() and root.is_dir() and mt.readers.file_inside(root, file.relative_to(root)) is None:
         todo = "put the page itself into the folder"
         return mt.Fault("path-outside-source", "a page that lies in the folder", "a link out of it", todo=todo)
     try:

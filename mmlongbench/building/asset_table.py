@@ -144,6 +144,8 @@ class _DatasetAssets:
         self._origins = {name: _origin(plan.spec, name) for name in self._names}
         self._pdf_hint = lru_cache(maxsize=1)(pdf_hint)  # the pages of a document follow each other
         self._shown_pages = lru_cache(maxsize=1)(self._pages_of_images)
+        self._source_of_file = lru_cache(maxsize=1)(self._find_file)
+        self._rights_of_sources = lru_cache(self._strictest_of)
 
     def assets(self, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
         """Yield all assets, sorted; those of an extended release are among them."""
@@ -229,8 +231,8 @@ class _DatasetAssets:
             else:
                 name = unit.rpartition("#")[0] or unit
                 located = self._text_source(name, unit)._replace(names=(unit, name))
-                asset = self._asset("text", unit, sha256, located, self._strictest([located]), document=name)
-                yield replace(asset, chars=chars)
+                rights = self._strictest([located])
+                yield self._asset("text", unit, sha256, located, rights, document=name, chars=chars)
 
     def _asset(
         self,
@@ -242,12 +244,14 @@ class _DatasetAssets:
         *,
         document: str = "",
         hint: str = "",
+        chars: int | None = None,
     ) -> Asset:
         return Asset(
             self._plan.spec.name,
             kind,
             as_utf8(name),
             sha256,
+            chars,
             source=located.source,
             document=as_utf8(document),
             origin=located.place,
@@ -347,11 +351,15 @@ class _DatasetAssets:
         first, _, below = document.partition("/")
         if first in self._names and below:
             return self._at(first, unit.removeprefix(f"{first}/"))
-        for name, path in self._plan.sources.items():
-            if name in self._names and path.is_dir() and (path / document).is_file():
-                return self._at(name, unit)
+        if name := self._source_of_file(document):
+            return self._at(name, unit)
         rows = next((name for name in ("questions", "rows", "samples") if name in self._names), self._only)
         return self._at(rows, f"#{unit}", is_whole=True)
+
+    def _find_file(self, name: str) -> str:
+        """Return the first source that is a folder with a file of this name; empty if none is."""
+        folders = ((source, path) for source, path in self._plan.sources.items() if source in self._names)
+        return next((source for source, path in folders if path.is_dir() and (path / name).is_file()), "")
 
     def _at(self, source: str, path: str, *, is_whole: bool = False) -> _Located:
         """Return something in a source; `is_whole` says that `path` is no path inside the source."""
@@ -394,6 +402,8 @@ class _DatasetAssets:
         """Return the strictest of what is stated about things of the sources: about themselves or, of a source where
         nothing is, about the source. What is of no known source may be of each of them.
         """
+        if not any(self._stated.values()):
+            return self._rights_of_sources(*(located.source for located in same))
         stated: dict[str, list[AssetRights]] = {}
         for located in same:
             for source in (located.source,) if located.source else self._names or ("",):
@@ -409,6 +419,12 @@ class _DatasetAssets:
             for each in direct or [AssetRights(self._licences.of(source).licence)]
         )
         return max(every, key=lambda rights: strictness(rights.licence))
+
+    def _strictest_of(self, *sources: str) -> AssetRights:
+        """Return the strictest licence of some sources; an unknown one may be each of them."""
+        every = (name for source in sources for name in ((source,) if source else self._names or ("",)))
+        rights = (AssetRights(self._licences.of(name).licence) for name in every)
+        return max(rights, key=lambda rights: strictness(rights.licence))
 
     def _meet(self, source: str, *names: str) -> None:
         """Note that an asset of a source has these names."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmlongbench.building.shard_results import Line, to_fields
+from mmlongbench.building.shard_results import Line, PackedRecord, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.lengths import format_length
@@ -32,6 +32,8 @@ EXTENSION = "extension"
 """The name of the folder in the working folder in which a finished release is extended."""
 _MAX_END = 256
 """The maximum size in bytes of the last line of a result."""
+_READ = 1 << 20
+"""How many bytes of a result are read at once; a line has half as many at 128K."""
 BLOCK = 32
 """The maximum number of rows or questions in a block."""
 
@@ -187,6 +189,8 @@ class BuildDir:
             for line in lines:
                 plain = plain_json(to_fields(line))
                 data = plain + b"\n" if plain else to_json(to_fields(line))
+                if isinstance(line, PackedRecord):
+                    data += line.line
                 size += len(data)
                 digest.update(data)
                 yield data
@@ -229,11 +233,16 @@ class BuildDir:
         """Yield (byte where the line begins, line) for each line of a shard's result (see `line_at`)."""
         end = self._complete(shard)
         start, digest = 0, hashlib.sha256()
-        with self.result(shard).open("rb") as lines:
+        with self.result(shard).open("rb", buffering=_READ) as lines:
             while start < end.bytes and (line := lines.readline()):
                 digest.update(line)
-                yield start, self._parsed(line, kind, shard)
-                start += len(line)
+                parsed, size = self._parsed(line, kind, shard), len(line)
+                if isinstance(parsed, PackedRecord):
+                    parsed.line = lines.readline()
+                    digest.update(parsed.line)
+                    size += len(parsed.line)
+                yield start, parsed
+                start += size
         if digest.hexdigest() != end.sha256:
             raise self.damaged(shard)
 

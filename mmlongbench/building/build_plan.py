@@ -21,11 +21,11 @@ from mmlongbench.documents.page_facts import crop_makers
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import write_whole
 from mmlongbench.manifest.binding import Bound, bind
-from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec, ImageSpec
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.plugins import PluginCode
 from mmlongbench.manifest.task_files import portable_name
 from mmlongbench.release.lock import canary_text, versions
-from tokenization import CrossModalCounter, VisionRule
+from tokenization import CrossModalCounter, PatchRule
 from tokenization.vision import rule_fields
 
 CORPUS = "corpus"
@@ -100,6 +100,9 @@ class DatasetPlan:
         manifest["code"] = {kind: code.model_dump() for kind, code in sorted(self.code.items())}
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"] = self.counter
+        del manifest["count_as"]
+        if further := self.bound.count_as:
+            manifest["count_as"] = {name: locked_counter(found) for name, found in further.items()}
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
         del manifest["limits"]["seconds_a_page"]  # the lock names the documents that took too long
@@ -142,15 +145,13 @@ def canary_of(plans: Iterable[DatasetPlan]) -> str:
     return canary_text(first.public()) if first else ""
 
 
-def locked_counter(spec: CounterSpec, counter: CrossModalCounter) -> dict[str, Any]:
+def locked_counter(counter: CrossModalCounter) -> dict[str, Any]:
     """Return a counter as the lock has it: the name and the SHA-256 of its files, and its rule with all numbers, so
     that a later version counts as this one does.
     """
     locked: dict[str, Any] = {"tokenizer": {"name": portable(counter.text.name), "sha256": counter.text.sha256}}
-    if isinstance(spec.image, ImageSpec):
-        locked["image"] = spec.image.model_dump()
-    elif isinstance(counter.image, VisionRule):
-        locked["image"] = rule_fields(counter.image)
+    rule = counter.image
+    locked["image"] = asdict(rule) if isinstance(rule, PatchRule) else rule_fields(rule)
     if template := counter.template:
         locked["template"] = {"name": portable(template.name), "sha256": template.sha256}
     return locked if counter.is_exact else {**locked, "exact": False}

@@ -84,9 +84,8 @@ class StoredRows(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         if self._given is not None:
-            yield from map(self.__getitem__, range(len(self._given)))
-            return
-        for line in self._build_dir.read(self._shard, ROWS):
+            yield from map(self.__getitem__, range(len(self)))
+        for line in () if self._given is not None else self._build_dir.read(self._shard, ROWS):
             if isinstance(line, ReadRow):
                 yield row_of(line, self._kind, self._build_dir, self._shard)
 
@@ -164,11 +163,10 @@ class KnownLines(Generic[KnownT]):
         self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT], ids: Iterable[str]
     ) -> None:
         """`ids` are the ids of the rows in the order of the blocks; they are asked for when a line is first wanted."""
-        self._build_dir, self._stage, self._dataset = build_dir, stage, dataset
-        self._kind: TypeAdapter[KnownT] = kind
-        self._ids = ids
+        self._build_dir, self._stage, self._dataset, self._ids = build_dir, stage, dataset, ids
         self._added: dict[str, KnownT] = {}
-        self._read: Callable[[Shard], dict[str, KnownT]] = lru_cache(maxsize=HELD_BLOCKS)(self._read_block)
+        read = lru_cache(maxsize=HELD_BLOCKS)(lambda shard: {line.id: line for line in build_dir.read(shard, kind)})
+        self._read: Callable[[Shard], dict[str, KnownT]] = read
 
     @cached_property
     def _blocks(self) -> dict[str, int]:
@@ -187,9 +185,6 @@ class KnownLines(Generic[KnownT]):
             row = row.rpartition("#")[0]
         shard = Shard(self._stage, self._dataset, f"{self._blocks[row]:05d}") if row in self._blocks else None
         return self._read(shard).get(id) if shard and self._build_dir.result(shard).is_file() else None
-
-    def _read_block(self, shard: Shard) -> dict[str, KnownT]:
-        return {line.id: line for line in self._build_dir.read(shard, self._kind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +274,7 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
         draws=Draws((spec.seed, spec.drawn_name)),
         sample_draws=Draws((sample_seed, spec.drawn_name, "sample")),
     )
-    counter, planned = locked_counter(spec.counter, bound.counter), plan.counter
+    counter, planned = locked_counter(bound.counter), plan.counter
     if changed := next((key for key in {**planned, **counter} if planned.get(key) != counter.get(key)), ""):
         raise SourceChangedError(
             f"dataset {name!r}: counter.{changed} is not the one that this build was started with "

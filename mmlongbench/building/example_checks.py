@@ -46,6 +46,8 @@ class ExampleChecks:
         self._bound, self._builder = bound, bound.builder
         self._scored: dict[str, bytes] = {}
         """A digest of the last answer of each question that the metric can score."""
+        self._passed: tuple[Unit, ...] = ()
+        """The units of the last example that passed `check_units`."""
 
     def check_draft(self, draft: Draft, row: Row) -> None:
         """Refuse a draft unless it has exactly one question, with the id of the row, and no gold unit has a place if
@@ -67,12 +69,16 @@ class ExampleChecks:
         """
         shown: dict[str, str] = {}  # the units that show pictures, by the paths
         may_not_repeat = not self._bound.task.repeats_pictures
-        needles = 0
         has_placements = example.placement is not None
-        is_first = example.placement in (None, self._bound.placements[0])  # its units are those of all placements
         fault = ""
-        for unit in (item.unit for item in example.items):
-            if is_first and (fault := unit_fault(unit)):
+        # the units of a further placement are the same, but for texts that needles stand in
+        units, passed = example.units, self._passed
+        known, now = set(map(id, passed)), set(map(id, units))
+        new = [unit for unit in units if id(unit) not in known]
+        gone = (unit for unit in passed if id(unit) not in now)
+        is_alike = {unit.id: unit.images for unit in new} == {unit.id: unit.images for unit in gone}
+        for unit in new if is_alike else units:
+            if fault := unit_fault(unit):
                 pass
             elif unit.role not in ROLES:
                 fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
@@ -95,14 +101,14 @@ class ExampleChecks:
             if fault:
                 raise self._broken("draft()", fault, row)
             shown.update(dict.fromkeys(unit.images, unit.id))
-            needles += (unit.place is None) + len(unit.needles)
         if {example.prompt.turns[0].role, example.prompt.turns[-1].role} != {"user"}:
             said = f"the first is the {example.prompt.turns[0].role}'s, the last the {example.prompt.turns[-1].role}'s"
             todo = "give the task an instruction, or let its units begin with the user, and ask a question"
             raise self._broken("draft()", f"a conversation begins and ends with the user; {said}; {todo}", row)
-        if has_placements and not needles:
+        if has_placements and not any(unit.place is None or unit.needles for unit in units):
             todo = "give one the role needle and `place=None`"
             raise self._broken("draft()", f"the task has placements, and no required unit is a needle; {todo}", row)
+        self._passed = units
 
     def check_record(self, example: PackedExample, record: Record, row: Row) -> bytes:
         """Return the line of a record, or refuse the record: it must have the row's id and a usable answer, JSON must

@@ -44,7 +44,7 @@ from mmlongbench.release.lock import (
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
-from tokenization import tokenizer_file
+from tokenization import tokenizer_json
 
 
 def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lock:
@@ -77,10 +77,10 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
     write_whole(out / REJECTS, (to_json(reject.fields()) for plan in plans for reject in _rejects(plan, session)))
     files[REJECTS] = locked_file(out / REJECTS)
     # tokenizers and templates that are no part of this package are kept, so that the release can be counted anywhere
-    for counter in (plan.bound.counter for plan in plans):
-        if (file := tokenizer_file(counter.text.name)) is not None:
+    for counter in (each for plan in plans for each in (plan.bound.counter, *plan.bound.count_as.values())):
+        if (content := tokenizer_json(counter.text.name)) is not None:
             path = f"{TOKENIZERS}/{counter.text.sha256}.json"
-            write_whole(out / path, [file.read_bytes()])
+            write_whole(out / path, [content])
             files[path] = locked_file(out / path)
         if counter.template:
             path = f"{TOKENIZERS}/{counter.template.sha256}.jinja"

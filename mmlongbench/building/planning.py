@@ -50,6 +50,7 @@ from mmlongbench.manifest.task_files import keep_task_file, task_file
 from mmlongbench.release.lock import versions
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
+from tokenization import CrossModalCounter, VisionRule
 
 ERRATA, LICENCES = "errata", "licence.assets"
 """The `SourceFile.source` of the file of corrections, and of tables of licences."""
@@ -240,17 +241,25 @@ def _plan_dataset(
         fingerprints={name: fingerprints[name] for name in given},
         documents=usable,
         refused=refused,
-        counter=locked_counter(spec.counter, bound.counter),
+        counter=locked_counter(bound.counter),
         corpus=corpus,
         errata=next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
         code=bound.code,
         files=(*files, *others),
         ocr=ocr_engine() if needs_ocr(bound) else None,
-        notes=(*notes, *unfinished_downloads(spec)),
+        notes=(*notes, *unfinished_downloads(spec), *_counter_notes(bound.counter)),
         page_model=page_model,
         licence_tables={file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
         opened_bytes=kept_bytes + sum(file.stat().st_size for path in extracted for file in files_of(path)),
     )
+
+
+def _counter_notes(counter: CrossModalCounter) -> Iterator[str]:
+    """Yield what a user must know about the model that is counted for."""
+    if isinstance(counter.image, VisionRule) and not counter.is_exact:
+        yield f"tokens are estimates: what {counter.image.name} counts is not known exactly; raise `reserve` to be safe"
+    if counter.max_images is not None:
+        yield f"a prompt has at most {counter.max_images:,} images: a request can have no more"
 
 
 def with_kept_code(spec: DatasetSpec, build_dir: BuildDir) -> DatasetSpec:
@@ -443,9 +452,10 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
     spec, paths = bound.spec, dict[str, list[Path]]()
     if spec.errata:
         paths[ERRATA] = [spec.errata]
-    for key, name in (("counter.text", spec.counter.text_name), ("counter.template", spec.counter.template or "")):
-        if Path(name).is_file():
-            paths[key] = [Path(name)]
+    for counter in (spec.counter, *spec.count_as):
+        for key, name in (("counter.text", counter.text_name), ("counter.template", counter.template or "")):
+            if Path(name).is_file():
+                paths.setdefault(key, []).append(Path(name))
     if tables := licence_tables(bound):
         paths[LICENCES] = tables
     if corpus:

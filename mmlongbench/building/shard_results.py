@@ -109,16 +109,17 @@ class RankedPages:
     """The ranks of the pages that hold the answer (`PageRanking.gold_ranks`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PackedRecord:
     """An example that will be released."""
 
-    line: str
-    """The record as a line of JSON, as a public file has it."""
     items: ItemColumns
     ran_dry: bool
     missing: int
     """How many more units of mean size would have fitted; 0 if the units did not run out."""
+    line: bytes = b""
+    """The record as a line of JSON, as a public file has it. It is the next line of the result, and no field of this
+    one, so that it is copied without being read."""
     kind: Literal["record"] = "record"
 
     @property
@@ -207,7 +208,7 @@ def to_fields(line: "Line") -> dict[str, object]:
             return {key: plain(each) for key, each in value.items()}
         return value
 
-    return {each.name: plain(getattr(line, each.name)) for each in fields(line)}
+    return {each.name: plain(getattr(line, each.name)) for each in fields(line) if each.type is not bytes}
 
 
 DocumentLine: TypeAlias = Annotated[ReadDocument | RefusedDocument, Field(discriminator="kind")]

@@ -3,7 +3,8 @@
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from mmlongbench.cli.console import print_table, say, screen_width
 from mmlongbench.cli.options import (
     FOLDER,
     NEW_FILE,
+    NEW_PATH,
     PATH,
     bars,
+    fits_option,
     html_option,
     json_option,
     quiet_option,
@@ -30,7 +33,7 @@ from mmlongbench.release.audit import Target, Visit, fit, is_download
 from mmlongbench.release.audit import audit as audit_files
 from mmlongbench.release.cost_tables import example_row, unit_rows, writing
 from mmlongbench.release.example_cost import ExampleCost, Model, models_of
-from mmlongbench.release.file_audit import UNREADABLE, FileAudit, ModelTally, short_tokens, tokens_text
+from mmlongbench.release.file_audit import UNREADABLE, FileAudit, ModelTally, RemarkTally, short_tokens, tokens_text
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.release import PublicFile
@@ -59,10 +62,8 @@ _NAMED = 4
     metavar="NAME",
     help="The builder of public files with names of your own, such as docvqa; its default options are used.",
 )
-@click.option("--models", default="", metavar="A,B|all", help="Count on these models too.")
-@click.option(
-    "--window", "windows", multiple=True, metavar="MODEL=TOKENS", help="The context window of a model, such as 128K."
-)
+@click.option("--count-as", "models", default="", metavar="A,B|all", help="Count on these models too.")
+@fits_option
 @tokenizers_option
 @click.option("--per-example", type=NEW_FILE, help="Write a row for each example: .csv, .jsonl or .parquet.")
 @click.option(
@@ -72,7 +73,10 @@ _NAMED = 4
 @click.option("--histogram", is_flag=True, help="Show how full the examples of each file are, and what they cost.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV.")
 @click.option("--check", is_flag=True, help="Exit with 1 if an example does not fit a model.")
-@click.option("--fit", "fits", metavar="MODEL", help="Print by how much images must shrink to fit a model's window.")
+@click.option("--shrink", is_flag=True, help="Print by how much images must shrink so that all fit.")
+@click.option(
+    "--cut", type=NEW_PATH, metavar="DIR", help="Write a release of the questions that fit all of these models."
+)
 @workers_option
 @json_option("Print one JSON object for each file.")
 @quiet_option("Print only problems.")
@@ -84,7 +88,7 @@ def audit(
     variant: str,
     builder: str,
     models: str,
-    windows: tuple[str, ...],
+    fits: tuple[str, ...],
     tokenizers: tuple[str, ...],
     per_example: Path | None,
     items: Path | None,
@@ -92,7 +96,8 @@ def audit(
     histogram: bool,
     as_csv: bool,
     check: bool,
-    fits: str | None,
+    shrink: bool,
+    cut: Path | None,
     workers: int,
     as_json: bool,
     quiet: bool,
@@ -103,10 +108,8 @@ def audit(
     Only the records and the headers of the images are used. Exits with 1 if an example is over its length or differs
     from what the build recorded, or if a file is missing, extra or changed.
     """
-    counted = models_of(models or fits or "", windows, tokenizers)
-    if check:
-        _require_bounds(counted)
-    fitted = _to_fit(counted, fits) if fits else None
+    counted = models_of(models, fits, tokenizers)
+    _require_bounds(counted, {"--check": check, "--shrink": shrink, "--cut": cut})
     target = Target(paths, images, tokenizer, variant, builder, tasks)
     if is_download(paths[0]) and not quiet:
         say(f"{paths[0]}: no {LOCK}: its {DATA}/ is audited as public files of other origin", err=True)
@@ -137,35 +140,33 @@ def audit(
         from mmlongbench.web.kit import write_page
 
         title = f"Audit of {', '.join(path.resolve().name for path in paths)}"
-        write_page(html, audit_page(title, audits, counted, notes))
-    if fitted:
-        _show_fit(target, *fitted, is_aside=as_json or as_csv)
-    unfit = list(_unfit(audits)) if check else []
-    for line in unfit:
+        write_page(html, audit_page(title, audits, counted, [*_counted(audits), *notes]))
+    for model in counted if shrink else ():
+        _show_shrinking(target, model, is_aside=as_json or as_csv)
+    if cut:
+        _cut(target, cut, audits, counted, is_silent=is_silent)
+    over = list(_unfit(audits)) if check else []
+    for line in over:
         say(line, err=True)
-    if not audits or unfit or any(audit.problems for audit in audits):
+    if not audits or over or any(audit.problems for audit in audits):
         sys.exit(1)
 
 
-def _require_bounds(models: Sequence[Model]) -> None:
-    """Refuse a check without a model, or of a model without any known limit; such a check could never find anything."""
-    if not models:
-        raise click.UsageError("--check needs --models, and a --window for each")
-    for model in models:
+def _require_bounds(models: Sequence[Model], options: Mapping[str, object]) -> None:
+    """Refuse options that were given without a model, or for a model without any known limit, which all would fit."""
+    option = next((name for name, given in options.items() if given), "")
+    if option and not models:
+        raise click.UsageError(f"{option} needs --count-as, and --fits")
+    for model in models if option else ():
         if model.window is None and model.rule.max_images is None:
             raise click.UsageError(
-                f"--check: the window of {model.name} is not known; give it with --window {model.name}=TOKENS"
+                f"{option}: the window of {model.name} is not known; give it with --fits {model.name}=TOKENS"
             )
 
 
-def _to_fit(models: Sequence[Model], name: str) -> tuple[Model, int]:
-    """Return the model of `--fit` and its window."""
-    for model in models:
-        if model.name == name and model.window is None:
-            raise ReleaseError(f"--fit {name}: its window is not known; give it with --window {name}=TOKENS")
-        if model.name == name and model.window:
-            return model, model.window
-    raise ReleaseError(f"--fit {name}: is not among --models")
+def _counted(audits: Sequence[FileAudit]) -> list[str]:
+    """Return sentences that say for which models the files were counted."""
+    return [*dict.fromkeys(f"counted as {audit.counted_as}" for audit in audits if audit.counted_as)]
 
 
 def _notes(audits: Sequence[FileAudit], models: Sequence[Model]) -> list[str]:
@@ -265,8 +266,22 @@ def _writing(
     return visit
 
 
-def _show_fit(target: Target, model: Model, tokens: int, *, is_aside: bool) -> None:
-    """Print by how much images must shrink so that every example fits a window."""
+def _cut(target: Target, out: Path, audits: Sequence[FileAudit], models: Sequence[Model], *, is_silent: bool) -> None:
+    """Write a release of the questions that fit the models."""
+    from mmlongbench.publishing.cutting import cut_release
+
+    if target.variant or any(audit.problems for audit in audits):
+        why = "--variant counts another form of the prompts" if target.variant else "the release has problems"
+        raise ReleaseError(f"--cut {out}: nothing is written, because {why}")
+    unfit = {audit.file: audit.unfit for audit in audits}
+    left, before = cut_release(target.open(), out, unfit, models, bars(is_quiet=is_silent))
+    say(f"{out}: {left:,} of {before:,} examples, of the questions that fit", err=is_silent)
+
+
+def _show_shrinking(target: Target, model: Model, *, is_aside: bool) -> None:
+    """Print by how much images must shrink so that every example fits the window of a model, if it is known."""
+    if (tokens := model.window) is None:
+        return
     factor, at, whole = fit(target, model, tokens)
     name, window = model.name, f"{tokens:,} tokens"
     if factor is None:
@@ -326,24 +341,15 @@ def _values(audits: Sequence[FileAudit], models: Sequence[Model]) -> Iterator[li
 
 
 def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
-    """Print mean and maximum tokens of each file on each model, what does not fit, and the costliest examples."""
+    """Print mean and maximum tokens of each file on each model, how many examples fit, and what does not."""
     counted = [audit for audit in audits if audit.examples and audit.models]
-    # as many models side by side as fit the screen, at least one
-    room = screen_width() - max((len(audit.file) for audit in counted), default=0)
-    parts: list[list[Model]] = []
-    left = 0
-    for model in models:
-        width = 2 + max(len(model.name), *(len(_cost(audit.models[model.name])) for audit in counted), 0)
-        if not parts or width > left:
-            parts.append([])
-            left = room
-        parts[-1].append(model)
-        left -= width
-    title = "tokens per example on models: mean / max; share over the window"
-    for part in parts:
-        rows = [(audit.file, *(_cost(audit.models[model.name]) for model in part)) for audit in counted]
-        print_table(Table(("file", *(model.name for model in part)), rows, title))
-        title = ""
+    costs = {model.name: [_cost(audit.models[model.name]) for audit in counted] for model in models}
+    _show_beside("tokens per example on models: mean / max; share over the window", counted, costs)
+    if bounded := [model for model in models if model.window is not None]:
+        fit = {model.name: [f"{audit.models[model.name].fit:,}" for audit in counted] for model in bounded}
+        every = {"n": [f"{audit.examples:,}" for audit in counted], "all": [f"{audit.fit_all:,}" for audit in counted]}
+        title = "examples that fit the window with the reserve, on all models and on each"
+        _show_beside(title, counted, every | fit)
     for model in models:
         for audit in counted:
             tally, where = audit.models[model.name], f"{model.name}: {audit.file}"
@@ -357,6 +363,24 @@ def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
                 )
             if tally.refused:
                 say(f"{where}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
+
+
+def _show_beside(title: str, audits: Sequence[FileAudit], columns: Mapping[str, Sequence[str]]) -> None:
+    """Print tables with a line for each file, and as many columns side by side as fit the screen, at least one."""
+    room = screen_width() - max((len(audit.file) for audit in audits), default=0)
+    parts: list[list[str]] = []
+    left = 0
+    for name, cells in columns.items():
+        width = 2 + max(len(name), *map(len, cells), 0)
+        if not parts or width > left:
+            parts.append([])
+            left = room
+        parts[-1].append(name)
+        left -= width
+    for part in parts:
+        rows = [(audit.file, *(columns[name][row] for name in part)) for row, audit in enumerate(audits)]
+        print_table(Table(("file", *part), rows, title))
+        title = ""
 
 
 def _cost(tally: ModelTally) -> str:
@@ -406,9 +430,20 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
     """Print what builders noticed about the records of each file: how many examples each remark is about, and
     how many of these have each fault.
     """
+    for said in _counted(audits):
+        say(said)
+    # files of which every example has one same fault share a line
+    lines: dict[tuple[str, ...], list[tuple[FileAudit, RemarkTally]]] = {}
     for audit in audits:
         if audit.recall:
             say(f"{audit.file}: pages with the answer: {said_recall(audit.recall)}")
         for subject, tally in audit.remarks.items():
-            faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
-            say(f"{audit.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
+            is_shared = [*tally.faults.values()] == [tally.examples]
+            key = (subject, *tally.faults) if is_shared else (subject, "in", audit.file)
+            lines.setdefault(key, []).append((audit, tally))
+    for (subject, *_), files in lines.items():
+        audit, first = files[0]
+        examples, faults = sum(tally.examples for _, tally in files), sum((t.faults for _, t in files), Counter[str]())
+        found = [f"{number:,} {fault} (first {first.first[fault]})" for fault, number in faults.items()]
+        where = audit.file if len(files) == 1 else f"{len(files)} files"
+        say(f"{where}: {subject}: {examples:,}, {'; '.join(found) if found else 'all right'}")

@@ -37,7 +37,9 @@ _Content: TypeAlias = tuple[str, list[str], list[tuple[int, int]]]
 
 @click.command()
 @click.argument("things", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--models", default="all", show_default=True, metavar="A,B|all", help="Count on these models too.")
+@click.option(
+    "--count-as", "models", default="all", show_default=True, metavar="A,B|all", help="Count on these models too."
+)
 @click.option(
     "--dpi", type=click.IntRange(10, 1200), default=144, show_default=True, help="The resolution of PDF pages."
 )

@@ -32,6 +32,12 @@ ABOVE_0 = click.FloatRange(min=0, min_open=True)
 tokenizers_option = click.option(
     "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="The tokenizer for a model's text."
 )
+fits_option = click.option(
+    "--fits",
+    multiple=True,
+    metavar="[MODEL=]TOKENS",
+    help="The context window of these models, or of one of them, such as 128K: how many examples fit? Repeatable.",
+)
 workers_option = click.option(
     "--workers",
     type=COUNT,

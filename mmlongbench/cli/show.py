@@ -72,6 +72,7 @@ def _head(example: ShownExample) -> RenderableType:
         "context": context,
         "needles" if len(places) > 1 else "needle": "\n".join(places),
         "evidence": evidence,
+        "counted": f"as {example.counted_as}" if example.counted_as else "",
         "variant": example.variant,
         "note": "; ".join(example.notes),
     }

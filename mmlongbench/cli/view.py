@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from mmlongbench.cli.console import say, say_notes
-from mmlongbench.cli.options import COUNT, NEW_PATH, PATH, bars, quiet_option, variant_option, with_tasks
+from mmlongbench.cli.options import COUNT, NEW_PATH, PATH, bars, fits_option, quiet_option, variant_option, with_tasks
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.example_cost import models_of
@@ -16,8 +16,10 @@ from mmlongbench.release.example_cost import models_of
 @click.argument("release", type=PATH)
 @click.option("--predictions", multiple=True, type=PATH, metavar="PATH", help="Answers of a model. Repeatable.")
 @click.option("--scores", multiple=True, type=PATH, metavar="PATH", help="Scores that `score` wrote. Repeatable.")
-@click.option("--models", default="", metavar="A,B|all", help="Models by whose rules the ruler can be drawn.")
-@click.option("--window", "windows", multiple=True, metavar="MODEL=TOKENS", help="The window of a model, such as 128K.")
+@click.option(
+    "--count-as", "models", default="", metavar="A,B|all", help="Models by whose rules the ruler can be drawn."
+)
+@fits_option
 @click.option("--shortcuts", type=PATH, metavar="FILE", help="The output of `shortcuts --json`, to show its findings.")
 @click.option("--against", type=PATH, metavar="RELEASE", help="Another release, to show the differences.")
 @click.option("--suspects", type=PATH, metavar="FILE", help="The output of `doctor --json`, to review its suspects.")
@@ -34,7 +36,7 @@ def view(
     predictions: tuple[Path, ...],
     scores: tuple[Path, ...],
     models: str,
-    windows: tuple[str, ...],
+    fits: tuple[str, ...],
     shortcuts: Path | None,
     against: Path | None,
     suspects: Path | None,
@@ -71,7 +73,7 @@ def view(
         tasks=tasks,
         predictions=predictions,
         scores=scores,
-        models=models_of(models, windows),
+        models=models_of(models, fits),
         shortcuts=shortcuts,
         against=against,
         suspects=suspects,

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -32,6 +33,8 @@ COLUMNS = {
     "last_paragraph": "int32",
 }
 """The columns of this table, in the order of `Passage`."""
+PASSAGES_KEPT = 20_000
+"""How many passages are kept in memory for the next question; one of a hundred words takes about 1 kB."""
 INDEX = "index"
 """The folder of the index, which finds the rows of a document, a title, a passage's own id or a Wikidata id."""
 
@@ -144,6 +147,8 @@ class Corpus:
         self._batches = batches
         self._ends = list(accumulate(batch.num_rows for batch in batches))
         self._index = index
+        self.passage = lru_cache(maxsize=PASSAGES_KEPT)(self._passage)
+        """Returns the passage with a number; passages are numbered from 0."""
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
@@ -186,8 +191,7 @@ class Corpus:
         for batch in self._batches:
             yield from map(Passage, *(column.to_pylist() for column in batch.columns))
 
-    def passage(self, number: int) -> Passage:
-        """Return the passage with a number; passages are numbered from 0."""
+    def _passage(self, number: int) -> Passage:
         batch, row = self._at(number)
         return Passage(*(column[row].as_py() for column in batch.columns))
 

@@ -43,8 +43,8 @@ class _Hairlines(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
         self._counted += 1
         self.cookie.m_internal.abort = int(self._counted >= MAX_COUNTED)
         box = mupdf.ll_fz_bound_path(path, None, matrix)
-        sides = sorted((box.x1 - box.x0, box.y1 - box.y0))
-        return box.x0, box.y0, box.x1, box.y1, sides[0], sides[1]
+        x0, y0, x1, y1 = box.x0, box.y0, box.x1, box.y1  # each look-up crosses into C++
+        return x0, y0, x1, y1, min(x1 - x0, y1 - y0), max(x1 - x0, y1 - y0)
 
 
 def drawn(page: Page, dpi: int, clip: object = None) -> Pixmap:

@@ -132,8 +132,9 @@ def read_page(document: "Document", number: int) -> tuple["Page", PageRead]:
     pymupdf.TOOLS.mupdf_warnings()  # forgets the last one, which would only be counted on the next page
     page = document.load_page(number)
     # the text without what cannot be seen
-    lines, at = str(page.get_text()).split("\n"), 0
-    unseen = blank_unseen(page, page.get_text("dict", flags=pymupdf.TEXTFLAGS_TEXT)["blocks"]) if any(lines) else []
+    layer, at = page.get_textpage(flags=pymupdf.TEXTFLAGS_TEXT), 0
+    lines = str(page.get_text(textpage=layer)).split("\n")
+    unseen = blank_unseen(page, page.get_text("dict", textpage=layer)["blocks"]) if any(lines) else []
     for line, seen in unseen:
         if line in lines[at:]:
             at = lines.index(line, at)
@@ -187,7 +188,8 @@ def blank_unseen(page: "Page", blocks: Sequence[dict[str, Any]]) -> list[tuple[s
     if not lines:
         return []
     pixels = page.get_pixmap(dpi=POINTS_PER_INCH, alpha=False)
-    colours = np.frombuffer(pixels.samples, np.uint8).reshape(pixels.height, pixels.width, 3)
+    colours = np.frombuffer(pixels.samples_mv, np.uint8).reshape(pixels.height, pixels.width, 3)
+    colours = np.ascontiguousarray(colours.transpose(2, 0, 1))  # numpy is slow at the extremes of interleaved channels
     a, b, c, d, e, f = page.rotation_matrix  # a pixel is a point
     for spans in lines:
         before = "".join(span["text"] for span in spans)
@@ -197,10 +199,9 @@ def blank_unseen(page: "Page", blocks: Sequence[dict[str, Any]]) -> list[tuple[s
             x0, y0, x1, y1 = span["bbox"]
             left, right = sorted((a * x0 + c * y0 + e - pixels.x, a * x1 + c * y1 + e - pixels.x))
             top, bottom = sorted((b * x0 + d * y0 + f - pixels.y, b * x1 + d * y1 + f - pixels.y))
-            under = colours[max(0, int(top)) : max(0, ceil(bottom)), max(0, int(left)) : max(0, ceil(right))].reshape(
-                -1, 3
-            )
-            if span["size"] < _SMALLEST or not len(under) or np.max(under.max(0) - under.min(0)) < _INK:
+            under = colours[:, max(0, int(top)) : max(0, ceil(bottom)), max(0, int(left)) : max(0, ceil(right))]
+            is_seen = under.size and (under.max((1, 2)) - under.min((1, 2))).max() >= _INK
+            if span["size"] < _SMALLEST or not is_seen:
                 span["text"] = ""
         after = "".join(span["text"] for span in spans)
         if after != before:
@@ -217,7 +218,7 @@ def readable(text: str) -> str:
     """
     kept = _UNREADABLE.sub("", text)
     lost = len(text) - len(kept)
-    return "" if lost > _MOST_UNREADABLE * sum(not sign.isspace() for sign in text) else kept
+    return "" if lost and lost > _MOST_UNREADABLE * sum(not sign.isspace() for sign in text) else kept
 
 
 def has_words(text: str) -> bool:
@@ -256,7 +257,7 @@ def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[
 def jpeg(page: "Page", dpi: int, quality: int, clip: object = None) -> tuple[tuple[int, int], bytes]:
     """Return the size in pixels and the JPEG of a page, or of a part of it.
 
-    It is encoded by Pillow, which is faster than PyMuPDF's own writers; the pixels are not copied.
+    It is encoded by Pillow, which is faster than PyMuPDF's own writers; the pixels are copied once.
     """
     from PIL import Image
 
@@ -264,7 +265,9 @@ def jpeg(page: "Page", dpi: int, quality: int, clip: object = None) -> tuple[tup
 
     pixels = drawn(page, dpi, clip)
     size, buffer = (pixels.width, pixels.height), io.BytesIO()
-    Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1).save(buffer, "JPEG", quality=quality)
+    picture = Image.new("RGB", size, None)  # not filled first, as `frombuffer` does
+    picture.frombytes(pixels.samples_mv)
+    picture.save(buffer, "JPEG", quality=quality)
     return size, buffer.getvalue()
 
 

@@ -95,7 +95,7 @@ class Picture:
     @property
     def sha256(self) -> str:
         """The SHA-256 of the source's bytes."""
-        return hashlib.sha256(self._bytes()).hexdigest()
+        return hashlib.sha256(self.source_bytes()).hexdigest()
 
     def released(self) -> bytes:
         """Return the picture's bytes as released: those of the source, or the picture encoded anew (`released_bytes`,
@@ -107,7 +107,7 @@ class Picture:
         """
         try:
             make = jpeg_bytes if self.as_jpeg else released_bytes
-            return make(self._bytes(), (self.width, self.height))
+            return make(self.source_bytes(), (self.width, self.height))
         except unreadable() as error:
             raise Rejected(_broken(self.source, error)) from error
 
@@ -119,11 +119,12 @@ class Picture:
 
         """
         try:
-            return likeness(self._bytes())
+            return likeness(self.source_bytes())
         except unreadable() as error:
             raise Rejected(_broken(self.source, error)) from error
 
-    def _bytes(self) -> bytes:
+    def source_bytes(self) -> bytes:
+        """Return the bytes of the file in the source."""
         with _reading(self.source, self.reading):
             return self.source.read_bytes()
 
@@ -184,6 +185,8 @@ class Pictures:
                 release.
 
         """
+        if name in self._known:
+            return self._known[name]
         name = normpath(name)  # `./a.png` means `a.png`
         if name not in self._known:
             file = self._find(name)

@@ -59,7 +59,7 @@ class VllmBatch(Target):
         points = [
             f"`--max-model-len`: the longest request has {longest:,} tokens with its answer, as the release "
             "counts them (text in Llama 2 tokens, an image as 28 × 28 pixels a token). A model with other "
-            "tokens may need more: see `mmlongbench audit RELEASE --models NAME`."
+            "tokens may need more: see `mmlongbench audit RELEASE --count-as NAME`."
         ]
         if most_images:
             options["--limit-mm-per-prompt"] = json.dumps({"image": most_images})

@@ -269,8 +269,46 @@ def shown_name(name: str) -> str:
 
 def visible_files(folder: Path) -> list[Path]:
     """Return all files below a folder, sorted, except files and folders whose name begins with a dot."""
-    below = (found for found in folder.rglob("*") if found.is_file())
-    return sorted(f for f in below if not any(part.startswith(".") for part in f.relative_to(folder).parts))
+    found, folders = list[Path](), [os.fspath(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # `rglob` would ask the disk about each file
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif _is_file(entry):
+                    found.append(Path(entry.path))
+    return sorted(found)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself
+        return False
+
+
+class Links:
+    """Tells which files below a folder lead out of it if links are followed. The links of each folder are followed
+    once, so an object serves one pass over many files.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Look below this folder."""
+        self.root, self._out = root, dict[str, bool]()
+
+    def lead_out(self, name: str, top: str = "") -> bool:
+        """Return whether a file leads out of `top`, a folder below the root that may be a link itself."""
+        folder = name.rpartition("/")[0]
+        if folder not in self._out:
+            self._out[folder] = self._is_outside(folder, top)
+        # a `Path` takes longer than reading the header of a picture
+        is_link = os.path.islink(f"{self.root}/{name}")  # noqa: PTH114
+        return self._out[folder] or (is_link and self._is_outside(name, top))
+
+    def _is_outside(self, path: str, top: str) -> bool:
+        return not Path(os.path.realpath(self.root / path)).is_relative_to(os.path.realpath(self.root / top))
 
 
 def file_inside(folder: Path, name: str | PurePath) -> Path | None:

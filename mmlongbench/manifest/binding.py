@@ -130,6 +130,11 @@ class Bound:
         return self.spec.counter.open()
 
     @cached_property
+    def count_as(self) -> dict[str, CrossModalCounter]:
+        """The further counters, by the names of their models."""
+        return {counter.name: counter.open() for counter in self.spec.count_as}
+
+    @cached_property
     def code(self) -> dict[str, PluginCode]:
         """The code of the plug-ins that make the bytes of the dataset, by the kind of the plug-in."""
         names = {"builder": self.spec.builder, "reader": self.spec.reader, "metric": self.task.metric}

@@ -49,7 +49,8 @@ _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 _ALWAYS = {
     "length": "The tokens of the whole prompt: text and images together.",
-    "tokens": "An object with text and image (the tokens of the prompt) and reserve (the tokens kept free).",
+    "tokens": "An object with text and image (the tokens of the prompt) and reserve (the tokens kept free); with "
+    "`count_as` in the manifest also `as`: text and image by each of these counters, null if a model refuses an image.",
 }
 _PLACED: Mapping[type[Depth] | type[Permutation], Mapping[str, str]] = {
     Depth: {

@@ -65,6 +65,9 @@ def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
             dataset[key] = str(folder / dataset[key])
     if isinstance(counter := counter_fields(dataset.get("counter")), dict):
         dataset["counter"] = _rooted_counter(counter, root)
+    if isinstance(counters := dataset.get("count_as"), list):
+        full = map(counter_fields, counters)
+        dataset["count_as"] = [_rooted_counter(each, root) if isinstance(each, dict) else each for each in full]
     if isinstance(source, dict):
         dataset["source"] = {name: _rooted(value, data or root) for name, value in source.items()}
     else:

@@ -200,8 +200,8 @@ class CounterSpec(StrictModel):
     """How tokens are counted."""
 
     text: str | None = None
-    """The tokenizer of texts: `llama2`, the path of a tokenizer.json, or a hub id. By default that of the model, and
-    `llama2` if `image` is no model."""
+    """The tokenizer of texts: `llama2`, the path of a tokenizer.json, a hub id, or that of a package, such as
+    `tiktoken:o200k_base`. By default that of the model, and `llama2` if `image` is no model."""
     image: _ModelOrPatches = ImageSpec()
     """How the tokens of an image are counted: the name of a model, such as `qwen2.5-vl`, or the numbers of a rule of
     patches, which is the benchmark's by default."""
@@ -212,11 +212,17 @@ class CounterSpec(StrictModel):
     _in_full = model_validator(mode="before")(counter_fields)
 
     @property
+    def name(self) -> str:
+        """The name of the model that it counts as; `patches` if it is none."""
+        return self.image if isinstance(self.image, str) else "patches"
+
+    @property
     def text_name(self) -> str:
         """The name of the tokenizer; empty if none is given and that of the model is not known."""
         if self.text is not None:
             return self.text
-        return "" if isinstance(self.image, str) else LLAMA2
+        rule = self.rule()
+        return LLAMA2 if isinstance(rule, PatchRule) else rule.text
 
     def rule(self) -> PatchRule | VisionRule:
         """Return the rule that counts images.
@@ -228,7 +234,8 @@ class CounterSpec(StrictModel):
         try:
             if isinstance(self.image, ImageSpec):
                 return PatchRule(**self.image.model_dump())
-            return vision_rule(self.image)
+            rule = vision_rule(self.image)
+            return PatchRule() if rule.name == "mmlongbench" else rule
         except TokenizationError as error:
             raise ManifestError(f"counter.image: {error}") from error
 
@@ -241,17 +248,16 @@ class CounterSpec(StrictModel):
         """
         rule = rule or self.rule()
         name = self.text_name
-        ways = "the path of a tokenizer.json, a hub id 'owner/name', or 'llama2'"
+        ways = "the path of a tokenizer.json, a hub id 'owner/name', or a package, such as 'tiktoken:o200k_base'"
         if not name and self.text is None:
             raise ManifestError(
-                f"counter: no public tokenizer is known that counts the texts of {self.image}; give another one as "
-                f"counter.text ({ways}), as in `counter: {{image: {self.image}, text: llama2}}`, whose counts are "
-                "estimates"
+                f"counter: no public tokenizer is known that counts the texts of {self.image}; give one as "
+                f"counter.text: {ways}; with `counter: {{image: {self.image}, text: llama2}}`, counts are estimates"
             )
         try:
             text = load_tokenizer(name)
         except TokenizationError as error:
-            of = "" if self.text is not None else f"of {self.image}, which can also be given ({ways}): "
+            of = "" if self.text is not None else f"that of {self.image}; give another place of it ({ways}): "
             raise ManifestError(f"counter.text: {of}{error}") from error
         try:
             return CrossModalCounter(text, rule, load_template(self.template) if self.template else None)
@@ -381,6 +387,8 @@ class DatasetSpec(StrictModel):
     """Which questions are built; all by default."""
     counter: CounterSpec = CounterSpec()
     """How tokens are counted."""
+    count_as: Annotated[tuple[CounterSpec, ...], TupleOf] = ()
+    """Counters by which each record states its tokens too, in `tokens.as`; they change nothing else."""
     pages: PageSpec = PageSpec()
     """How pages become images."""
     errata: PathText | None = None
@@ -415,6 +423,13 @@ class DatasetSpec(StrictModel):
         if isinstance(values, dict) and "reader" not in values and "builder" in values:
             return {**values, "reader": values["builder"]}
         return values
+
+    @model_validator(mode="after")
+    def _counts_apart(self) -> "DatasetSpec":
+        names = [counter.name for counter in self.count_as]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"count_as: two counters are called {twice[0]!r}; name the models by different names")
+        return self
 
     @property
     def shown_builder(self) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
 from mmlongbench.prompt import Image, Part, Prompt
-from tokenization import TextTokenizer, TokenizationError, VisionRule
+from tokenization import CrossModalCounter, TokenizationError, VisionRule
 
 FAULTS = {
     "image-lost": "images were lost",
@@ -65,8 +65,9 @@ class Costs:
     """Counts prompts for one model."""
 
     rule: VisionRule
-    tokenizer: TextTokenizer | None
-    """The model's tokenizer; None: `count_text` counts texts, and a calibrated ratio scales the counts."""
+    counter: CrossModalCounter | None
+    """Counts texts as the model does, and its chat template if it has one; None: `count_text` counts texts, and a
+    calibrated ratio scales the counts."""
     count_text: Callable[[str], int]
     """Counts a text as the release does."""
     size: Callable[[str], Size]
@@ -79,12 +80,12 @@ class Costs:
             ReleaseError: the model refuses an image of this size.
 
         """
-        if self.tokenizer:  # servers encode the texts between images one by one
-            text = sum(self.tokenizer.count(part) for part in prompt.parts if isinstance(part, str))
-        elif text is None:
-            text = prompt.text_tokens(self.count_text)
         rule, sizes = self.rule, [self.size(path) for path in prompt.images]
         try:
+            if self.counter:
+                text = self.counter.prompt(prompt.sized(self.size)).text
+            elif text is None:
+                text = prompt.text_tokens(self.count_text)
             images = tuple(rule.each(sizes))
         except TokenizationError as error:
             raise ReleaseError(str(error)) from error
@@ -134,12 +135,12 @@ def calibrate(
     first = next(iter(costs.values()))
     base = first.of(Prompt.of([_NOTHING])).text
     ratios = {name: _ratio(ask, costs[name], shown, nothing, base) for name, shown in prompts.items()}
-    is_exact = first.tokenizer is not None and all(ratio is None for ratio in ratios.values())
-    if first.tokenizer is not None and not is_exact:
-        notes.append(f"{first.tokenizer.name} does not count texts as the endpoint does; the ratio is calibrated")
-    talk = None
+    is_exact = first.counter is not None and all(ratio is None for ratio in ratios.values())
+    if first.counter is not None and not is_exact:
+        notes.append(f"{first.counter.text.name} does not count texts as the endpoint does; the ratio is calibrated")
+    talk, said = None, Prompt.of_turns([("user", [_NOTHING]), ("assistant", [_NOTHING]), ("user", [_NOTHING])])
     if any(len(prompt.turns) > 1 for shown in prompts.values() for prompt in shown):
-        talk = ask(Prompt.of_turns([("user", [_NOTHING]), ("assistant", [_NOTHING]), ("user", [_NOTHING])]))
+        talk = ask(said)
     usual = statistics.median([ratio for ratio in ratios.values() if ratio is not None] or [1.0])
 
     def over(prompt: Prompt, cost: Cost, calibration: Calibration) -> float:
@@ -172,7 +173,7 @@ def calibrate(
     calibrations = {}
     for name, shown in prompts.items():
         ratio = usual if (own := ratios[name]) is None else own
-        turn = 0.0 if talk is None else (talk - nothing) / 2 - ratio * base
+        turn = 0.0 if talk is None else (talk - nothing - ratio * (costs[name].of(said).text - base)) / 2
         known = Calibration(nothing - ratio * base, 0.0, ratio, turn, is_exact)
         most = max(shown, key=lambda prompt: len(prompt.images))
         wrapper = 0.0
@@ -200,7 +201,7 @@ def _ratio(
         usage, here = ask(shown), costs.of(shown).text
         if usage is not None and here > base:
             points.append((here - base, usage - nothing))
-    if not points or (costs.tokenizer and all(here == there for here, there in points)):
+    if not points or (costs.counter and all(here == there for here, there in points)):
         return None
     return sum(here * there for here, there in points) / sum(here * here for here, _ in points)
 

@@ -35,7 +35,7 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import example_digest
 from mmlongbench.release.release import Example, Release
 from mmlongbench.release.selection import Selection, select
-from tokenization import TextTokenizer, TokenizationError, VisionRule, vision_rule
+from tokenization import CrossModalCounter, TextTokenizer, TokenizationError, VisionRule, vision_rule
 
 NO_RULE = "none"
 """The value of `count_as` for a model whose tokens are not checked."""
@@ -227,8 +227,13 @@ class Run:
                 self._size(path)  # an image that cannot be read is found before the first call, also without a rule
             if self._rule:
                 if name not in self._costs:
-                    count_text = self.release.dataset(name).counter.text.count
-                    self._costs[name] = Costs(self._rule, self._tokenizer, count_text, self._size)
+                    own, counter = self.release.dataset(name), None
+                    if self._tokenizer:
+                        counter = CrossModalCounter(self._tokenizer, self._rule)
+                    elif isinstance(own.rule, VisionRule) and own.rule.name == self._rule.name:
+                        counter = own.counter  # the release was counted for this model
+                    count_text = own.counter.text.count
+                    self._costs[name] = Costs(self._rule, counter, count_text, self._size)
                 cost = self._costs[name].of(prompt, None if options.context else example.tokens.text)
             self.planned.append(Planned(name, example.file, example.name, self._limit(example), cost))
             self._unchanged += bool(options.context) and prompt == example.prompt

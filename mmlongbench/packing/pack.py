@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Any
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
@@ -58,6 +58,9 @@ JOINTS = 2
 """Tokens kept free for each needle sentence that is put between other sentences: texts meet at a space there, so that
 prices are not exact."""
 
+RECOUNTS = 8
+"""How often a context is counted as a whole at most, once one fits."""
+
 _PLACINGS = 4
 """How often the needles of a conversation are placed at most."""
 
@@ -93,7 +96,7 @@ class Packed:
         return (*self.required, *self.taken)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes twice as long to make, and there are millions
 class PlacedUnit:
     """A unit with its position in a prompt."""
 
@@ -147,7 +150,7 @@ class PackedExample:
     @property
     def units(self) -> tuple[Unit, ...]:
         """The units in prompt order."""
-        return tuple(item.unit for item in self.items)
+        return tuple([item.unit for item in self.items])
 
     @property
     def row(self) -> Any:  # noqa: ANN401  (of the class that its task declares)
@@ -283,40 +286,101 @@ def examples(
     """Return all examples of a draft at one length. The context is packed, and its units are then placed anew for each
     placement. Each placement has one example for each question.
 
-    Sums of prices can be inexact: with a tokenizer that is not additive, in a conversation, or where a needle sentence
-    meets other text at a space. If an example is over the budget, the context is packed again, and as many tokens as
-    were too many are kept free. The context shrinks each time, so this ends.
+    Sums of prices can be inexact: with a counter that is not additive, in a conversation, or where a needle sentence
+    meets other text at a space. Then prompts are counted as a whole. If one is over the budget, the context is packed
+    again with fewer tokens. Of a counter that is not additive, prices may also be too high and leave room; then the
+    context is packed again with more tokens. The fullest context that fits is kept.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget, or all units in the form that is shown.
         Rejected: the context shows none of `Draft.one_of`.
 
     """
-    wanted = {unit.id for unit in draft.one_of}
-    slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
+    rendering, is_additive = draft.rendered_as_text, pricer.counter.additive
+    best, fitted, fullest, enough = None, list[PackedExample](), 0, 0
+    least_over = budget.room + budget.length  # the price of the cheapest context that is over the budget
+    points: list[tuple[int, int]] = []  # of each context: its price, and the tokens of its costliest prompt
+    allowed = budget.room - JOINTS * sum(unit.between_sentences for unit in draft.required)
     while True:
-        packed, shown = pack(draft, budget, pricer, slack), draft
-        if wanted and wanted.isdisjoint(unit.id for unit in packed.units):
-            expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
-            raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
-        if rendering := draft.rendered_as_text:
-            required, taken = (tuple(map(rendering.unit, units)) for units in (packed.required, packed.taken))
-            packed = replace(packed, required=required, taken=taken)
-            shown = replace(draft, instruction=rendering.instruction)
-        if not draft.in_turns and (spoken := next((unit.id for unit in packed.units if unit.turns), None)):
-            raise DraftError(f"{draft.id}: unit {spoken!r} has turns; a task with such units sets `in_turns = True`")
-        counts = {unit.id: pricer.unit(unit) for unit in packed.units}
-        made = [e for placement in placements for e in _placed(shown, packed, counts, budget, placement, pricer, draws)]
-        if draft.in_turns or not pricer.is_exact(shown):
-            made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
-        over = max(example.count.total for example in made) - budget.room
-        if over <= 0:
-            return made
-        if rendering:  # no unit is left out to make room for another form
-            raise DoesNotFitError(
-                f"{draft.id}: retold, its {len(packed.units)} units are {over} tokens over the budget"
-            )
-        slack += over
+        try:
+            packed = pack(draft, budget, pricer, budget.room - allowed)
+            _require_one_of(draft, packed)
+        except (DoesNotFitError, Rejected):
+            if best is None:
+                raise
+            break
+        if rendering and is_additive:
+            best = packed
+            break
+        if best and packed.units == best.units:
+            break
+        made = _everywhere(draft, packed, budget, placements, pricer, draws)
+        whole = max(example.count.total for example in made)
+        if fullest < whole <= budget.room:
+            best, fitted, fullest, enough = packed, made, whole, allowed + budget.length // 1000
+        if best and (is_additive or packed.ran_dry or len(points) >= RECOUNTS):
+            break
+        if is_additive:
+            allowed -= whole - budget.room
+            continue
+        points.append((_price(draft, packed, pricer), whole))
+        if whole > budget.room:
+            least_over = min(least_over, points[-1][0])
+        allowed = min(_price_that_fills(points, budget.room), least_over - 1)
+        if best and allowed <= enough:
+            break
+    if not rendering:
+        return fitted
+    required, taken = (tuple(map(rendering.unit, units)) for units in (best.required, best.taken))
+    best, shown = replace(best, required=required, taken=taken), replace(draft, instruction=rendering.instruction)
+    fitted = _everywhere(shown, best, budget, placements, pricer, draws)
+    over = max(example.count.total for example in fitted) - budget.room
+    if over > 0:  # no unit is left out to make room for another form
+        raise DoesNotFitError(f"{draft.id}: retold, its {len(best.units)} units are {over} tokens over the budget")
+    return fitted
+
+
+def _require_one_of(draft: Draft, packed: Packed) -> None:
+    wanted = {unit.id for unit in draft.one_of}
+    if wanted and wanted.isdisjoint(unit.id for unit in packed.units):
+        expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
+        raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
+
+
+def _price(draft: Draft, packed: Packed, pricer: Pricer) -> int:
+    """Return the tokens of a context by the prices that `pack` goes by."""
+    separator = pricer.text(draft.separator)
+    frame = max(pricer.reserved_frame(draft, question).total for question in packed.questions)
+    costs = (pricer.cost(unit, 0 if unit.between_sentences else separator) for unit in packed.units)
+    return frame - (0 if draft.in_turns else separator) + sum(costs)
+
+
+def _price_that_fills(points: Sequence[tuple[int, int]], room: int) -> int:
+    """Return the price of the context whose costliest prompt fills the room, as the last two contexts let expect. Of
+    one context it is known only by how much its price is wrong.
+    """
+    (price, whole), (before, counted) = points[-1], points[-2] if len(points) > 1 else (0, 0)
+    if (price - before) * (whole - counted) <= 0 or len(points) == 1:
+        return price + room - whole
+    return price + (room - whole) * (price - before) // (whole - counted)
+
+
+def _everywhere(
+    draft: Draft,
+    packed: Packed,
+    budget: TokenBudget,
+    placements: Sequence[Placement],
+    pricer: Pricer,
+    draws: Draws,
+) -> list[PackedExample]:
+    """Return the examples of a context at all placements, each counted as a whole unless prices are exact."""
+    if not draft.in_turns and (spoken := next((unit.id for unit in packed.units if unit.turns), None)):
+        raise DraftError(f"{draft.id}: unit {spoken!r} has turns; a task with such units sets `in_turns = True`")
+    counts = {unit.id: pricer.unit(unit) for unit in packed.units}
+    made = [e for placement in placements for e in _placed(draft, packed, counts, budget, placement, pricer, draws)]
+    if draft.in_turns or not pricer.is_exact(draft):
+        made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
+    return made
 
 
 def _placed(
@@ -347,13 +411,13 @@ def _placed(
             items = _in_turns(draft, units, pricer)
         context = sum((item.count for item in items), TokenCount(0, 0))
     else:
-        for unit in units:
-            items.append(PlacedUnit(unit, start, counts[unit.id]))
-            start += counts[unit.id].total + separator
-        gaps = separator * max(0, len(items) - 1)
-        context = TokenCount(sum(item.count.text for item in items) + gaps, sum(item.count.image for item in items))
+        own = [counts[unit.id] for unit in units]
+        tokens = [count.total for count in own]
+        items = list(map(PlacedUnit, units, accumulate([start, *(cost + separator for cost in tokens)]), own))
+        images = sum([count.image for count in own])
+        context = TokenCount(sum(tokens) - images + separator * max(0, len(items) - 1), images)
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
-    for item in items:
+    for item in (item for item in items if item.unit.needles):
         text, at = item.unit.text, 0
         for needle in item.unit.needles:  # in reading order; two may be the same sentence
             at = text.index(str(needle.body), at)
@@ -366,7 +430,9 @@ def _placed(
     )
     before: tuple[Part, ...] = ()
     if not draft.in_turns:
-        between = [part for unit in units for part in (*unit.parts, draft.separator)][:-1]
+        between = [
+            part for unit in units for part in (*(unit.parts if unit.images else (unit.text,)), draft.separator)
+        ][:-1]
         before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
     for asked in packed.questions:
         question = asked

@@ -153,10 +153,9 @@ def place_units(
     for needle, slot in sorted(placed, key=lambda pair: pair[0].between_sentences):  # sentences come last
         if slot.host is None:
             alone.setdefault(slot.at, []).append(needle)
-    standing = [*alone.get(0, ())]
-    for number, unit in enumerate(hay, 1):
-        standing += [unit, *alone.get(number, ())]
-    return tuple(standing), requested, achieved
+    for at in sorted(alone, reverse=True):
+        hay[at:at] = alone[at]
+    return tuple(hay), requested, achieved
 
 
 def _spaced(requested: Sequence[float], bounds: Sequence[int], apart: float) -> list[Slot]:

@@ -9,11 +9,21 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mmlongbench.draft import Draft, Question, Unit
-from mmlongbench.errors import DraftError
+from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.prompt import MARKER, Image, Part, Prompt
-from tokenization import CrossModalCounter, TokenCount
+from tokenization import CrossModalCounter, TokenCount, TokenizationError
 
 Size = tuple[int, int]
+
+
+class RefusedImage(Rejected):
+    """The model that is counted for takes no image of this size."""
+
+    def __init__(self, path: str, why: str) -> None:
+        todo = "crop or pad it, leave its document or picture out (exclude), or count for another model"
+        super().__init__(Fault("refused-image", "an image that the counted model takes", why, path, todo=todo))
+        self.path = path
+        """The image's path in the release."""
 
 
 class Prices(Protocol):
@@ -53,12 +63,12 @@ class Pricer:
     def part(self, part: Part) -> TokenCount:
         """Return the tokens of one text or one image by itself."""
         if isinstance(part, Image):
-            return TokenCount(0, self.counter.image_price(*self._size(part.path)))
+            return TokenCount(0, self._image(part.path))
         return TokenCount(self.text(part), 0)
 
     def unit(self, unit: Unit) -> TokenCount:
         """Return the tokens of a unit between two newlines, without the separator."""
-        images = sum(self.counter.image_price(*self._size(path)) for path in unit.images)
+        images = sum(map(self._image, unit.images))
         if unit.turns:
             return TokenCount(Prompt(unit.turns).text_tokens(self.turn), images)
         return TokenCount(self.text(unit.text), images)
@@ -67,6 +77,8 @@ class Pricer:
         """Return the tokens by which a unit makes a prompt longer, if a separator costs `separator` tokens. Between
         turns stands none, unless two of one speaker meet; then the recount of the whole prompt finds it.
         """
+        if isinstance(unit.body, str) and not (unit.further or unit.turns):  # most units: no image to count
+            return self.text(unit.text) + separator
         return self.unit(unit).total + (0 if unit.turns else separator)
 
     def turn(self, text: str) -> int:
@@ -79,7 +91,12 @@ class Pricer:
 
     def whole(self, prompt: Prompt) -> TokenCount:
         """Count a prompt as a whole, not as a sum of prices."""
-        return self.counter.prompt(prompt.sized(self._size))
+        try:
+            return self.counter.prompt(prompt.sized(self._size))
+        except TokenizationError:
+            for path in prompt.images:
+                self._image(path)  # names the image, if it is one that the model refuses
+            raise
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question together, without any unit."""
@@ -99,6 +116,13 @@ class Pricer:
             self._costliest[texts] = max(texts, key=lambda text: (self.text(f"a {text} b"), len(text), text))
         return self.frame(draft, question.worded(self._costliest[texts]))
 
+    def _image(self, path: str) -> int:
+        size = self._size(path)
+        try:
+            return self.counter.image_price(*size)
+        except TokenizationError as error:
+            raise RefusedImage(path, str(error).partition(";")[0]) from error
+
     def _size(self, path: str) -> Size:
         try:
             return self._sizes[path]
@@ -115,7 +139,9 @@ class Pricer:
     def _frame(self, prompt: Prompt) -> TokenCount:
         if prompt not in self._frames:
             _no_marker(prompt.text)
-            self._frames[prompt] = self.whole(prompt)
+            # its images will be among those of the units
+            images = sum(self.counter.image_price(*self._size(path)) for path in prompt.images)
+            self._frames[prompt] = TokenCount(self.whole(prompt).text, images)
         return self._frames[prompt]
 
     def is_exact(self, draft: Draft) -> bool:

@@ -20,7 +20,7 @@ from mmlongbench.manifest.strict_model import explain
 from mmlongbench.publishing.rights import Cleared, Rights
 from mmlongbench.publishing.tables import Table, Tables
 from mmlongbench.release.file_audit import AuditLine
-from mmlongbench.release.lock import CellCounts, Lock
+from mmlongbench.release.lock import CellCounts, Lock, counted_as
 
 if TYPE_CHECKING:
     from mmlongbench.shortcuts.findings import Finding
@@ -214,6 +214,9 @@ class Facts:
             ):
                 if counts:
                     yield f"{name}: {sum(counts.values()):,}{which} rows were {what} ({listed(counts)})."
+            counter = next((data.get("counter") for data in self.lock.manifest if data.get("name") == name), None)
+            if isinstance(counter, dict) and (counted := counted_as(counter)):
+                yield f"{name}: tokens are counted as {counted}."
             if asked.not_sampled:
                 yield f"{name}: it is a sample; {asked.not_sampled:,} rows are not in it."
         for name, tables in self.datasets.items():

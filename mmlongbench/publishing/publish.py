@@ -24,7 +24,7 @@ from mmlongbench.publishing.metadata import CROISSANT, NamedFile, write_citation
 from mmlongbench.publishing.rights import Cleared, clear, rights_of, stated_licences
 from mmlongbench.publishing.tables import write_tables
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
-from mmlongbench.release.layout import CHECKSUMS, LOCK, PUBLISHED_EXAMPLES, TOMBSTONES
+from mmlongbench.release.layout import CHECKSUMS, LOCK, PUBLISHED_EXAMPLES, TOKENIZERS, TOMBSTONES
 from mmlongbench.release.lock import canary_text, files_below
 from mmlongbench.release.published_folder import unlike_checksums
 from mmlongbench.release.release import Release, open_release
@@ -156,12 +156,16 @@ def publish(
 
 
 def _copy(release: Release, out: Path, cleared: Cleared) -> None:
-    """Copy the lock and the tombstones; write the manifest, and the table of assets without what is withheld."""
+    """Copy the lock, the tombstones and the files that count; write the manifest, and the table of assets without what
+    is withheld.
+    """
     import yaml
 
     shutil.copyfile(release.path / LOCK, out / LOCK)
     if (release.path / TOMBSTONES).is_file():
         shutil.copyfile(release.path / TOMBSTONES, out / TOMBSTONES)
+    if (release.path / TOKENIZERS).is_dir():  # so that the publication can be counted anywhere
+        shutil.copytree(release.path / TOKENIZERS, out / TOKENIZERS)
     manifest = {"datasets": [dict(data) for data in release.lock.manifest]}
     text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120)
     write_whole(out / MANIFEST, [text.encode("utf-8", "backslashreplace")])

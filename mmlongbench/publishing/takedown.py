@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -109,6 +109,8 @@ class Withdrawn:
     """The datasets of which it is a document with pages, so that `exclude` of a manifest can name it."""
     equal: set[str] = field(default_factory=set)
     """The images and units that are taken out only because they equal another one, or show the same page."""
+    questions: Mapping[tuple[str, int], Mapping[str, Fault]] = field(default_factory=dict)
+    """The questions that go for another reason, by dataset and length, and then by id."""
 
     def add(self, asset: Asset, *, is_equal: bool = False) -> None:
         """Add an image or a text."""
@@ -256,8 +258,9 @@ def dropped_of(opened: Release, file: PublicFile, dataset: ReadDataset, gone: Wi
     kept = Kept()
     for record, items in _examples(opened, file):
         kept.read += 1
-        if _shows(record, items, dataset, gone):
-            kept.dropped[str(record.get("id"))] = None
+        id = str(record.get("id"))
+        if id in gone.questions.get((dataset.name, file.length), ()) or _shows(record, items, dataset, gone):
+            kept.dropped[id] = None
     return kept
 
 
@@ -340,22 +343,14 @@ def take_down(
     if opened.missing:
         raise ReleaseError(f"{release}: files of the lock are missing; see `mmlongbench verify`")
     gone = find_withdrawn(release, withdrawal)
-    rest = _Rest(opened, gone, progress)
+    rest = Rest(opened, gone, progress)
     if not any(rest.has_examples(file) for file in opened.files):
         raise ReleaseError(
             f"--{withdrawal.kind} {withdrawal.id!r:.200}: every example of {release.name} shows it or is of it, so "
             "nothing would be left; remove the release instead"
         )
     with appearing(folder) as made:
-        files = rest.write_files(made, progress)
-        assets = list(rest.assets())
-        images = {asset.name for asset in assets if asset.kind == "image"}
-        for path in sorted(f"{IMAGES}/{name}" for name in images):
-            _link(release / path, made / path)
-            files[path] = opened.lock.files[path]
-        write_assets(made / ASSETS, assets)
-        files[ASSETS] = _described(made / ASSETS)
-        rest.write_claims(made)
+        files, assets = rest.write(made, progress)
         stay = {asset.key for asset in assets}
         removed = [asset for asset in read_assets(release) if asset.key not in stay]
         tombstone = Tombstone(
@@ -370,8 +365,8 @@ def take_down(
         )
         earlier = (release / TOMBSTONES).read_bytes() if (release / TOMBSTONES).is_file() else b""
         write_whole(made / TOMBSTONES, [earlier, to_json(tombstone.model_dump())])
-        lock = opened.lock.model_copy(update={"datasets": rest.counts(), "files": dict(sorted(files.items()))})
-        write_whole(made / LOCK, lock_bytes(lock))
+        rest.write_lock(made, files)
+        images = {asset.name for asset in assets if asset.kind == "image"}
         near = near_images(release, gone.images, images, progress)
     if gone.excludable:
         exclude = f"exclude: [{json.dumps(withdrawal.id, ensure_ascii=False)}]"
@@ -382,7 +377,7 @@ def take_down(
     return TakenDown(out, tombstone, same, near, exclude, tuple(sorted(gone.excludable)), gone.sourceless)
 
 
-class _Rest:
+class Rest:
     """What stays of a release, and what its new files hold."""
 
     def __init__(self, opened: Release, gone: Withdrawn, progress: Progress) -> None:
@@ -426,7 +421,23 @@ class _Rest:
         is_counted = file.dataset is not None and not file.is_bundle
         return is_counted and (file.name not in self.kept or self.kept[file.name].lines > 0)
 
-    def write_files(self, out: Path, progress: Progress) -> dict[str, LockedFile]:
+    def write(self, out: Path, progress: Progress) -> tuple[dict[str, LockedFile], list[Asset]]:
+        """Write everything but the lock; return the files for the lock, and the assets that stay."""
+        files, assets = self._write_files(out, progress), list(self._assets())
+        for path in sorted({f"{IMAGES}/{asset.name}" for asset in assets if asset.kind == "image"}):
+            _link(self.release / path, out / path)
+            files[path] = self.opened.lock.files[path]
+        write_assets(out / ASSETS, assets)
+        files[ASSETS] = _described(out / ASSETS)
+        self._write_claims(out)
+        return files, assets
+
+    def write_lock(self, out: Path, files: Mapping[str, LockedFile], **more: object) -> None:
+        """Write the lock of the new release, with more keys or other values of keys."""
+        update = {"datasets": self.counts(), "files": dict(sorted(files.items())), **more}
+        write_whole(out / LOCK, lock_bytes(self.opened.lock.model_copy(update=update)))
+
+    def _write_files(self, out: Path, progress: Progress) -> dict[str, LockedFile]:
         """Write the public files, their items, the rejects and other files; return the files without images and
         assets.
         """
@@ -459,8 +470,13 @@ class _Rest:
                 write_whole(target, file.form.without(file.path, lambda record: str(record.get("id")) in kept.dropped))
             return kept.lines > 0
         is_whole, gone = dataset.name in self.gone.datasets, self.gone.images
-        shows = lambda record: is_whole or not gone.isdisjoint(dataset.prompt(record).images)  # noqa: E731
-        write_whole(target, file.form.without(file.path, shows))
+        questions = self.gone.questions.get((dataset.name, file.length), ())
+
+        def goes(record: Record) -> bool:
+            is_named = is_whole or str(record.get("id")) in questions
+            return is_named or not gone.isdisjoint(dataset.prompt(record).images)
+
+        write_whole(target, file.form.without(file.path, goes))
         for _, record in file.form.unbundle(target) if target.stat().st_size else ():
             kept.lines += 1
             kept.facts.shown.update(dataset.prompt(record).images)
@@ -493,13 +509,15 @@ class _Rest:
         """
         with (self.release / REJECTS).open("rb") as lines:
             yield from (_without_quotes(line, self.gone) for line in lines)
-        fault = Fault(REASON, "an example that may be shown", "one that was taken out", is_expected=True)
+        taken_out = Fault(REASON, "an example that may be shown", "one that was taken out", is_expected=True)
         for name, files in self.datasets.items():
             for file, _ in files:
+                faults = self.gone.questions.get((name, file.length), {})
                 for id in () if file.is_bundle or file.name not in self.kept else self.kept[file.name].dropped:
+                    fault = faults.get(id, taken_out)
                     yield to_json(Reject(name, id, file.length, fault).fields())
 
-    def assets(self) -> Iterator[Asset]:
+    def _assets(self) -> Iterator[Asset]:
         """Yield the assets that examples of the new release show, and the sources of their datasets."""
         empty = {name for name, files in self.datasets.items() if not any(self.has_examples(file) for file, _ in files)}
         shown: dict[str, tuple[set[str], set[bytes]]] = {}
@@ -540,7 +558,7 @@ class _Rest:
             by_dataset[dataset.name] = counts.model_copy(update={"cells": cells})
         return by_dataset
 
-    def write_claims(self, out: Path) -> None:
+    def _write_claims(self, out: Path) -> None:
         """Copy the files of claims, without the lines of questions of which their dataset has no example any more. A
         file of which nothing is left is left out.
         """

@@ -6,12 +6,14 @@ build finishes, and an audit compares it with the prompts.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
@@ -29,6 +31,8 @@ AssetKind: TypeAlias = Literal["image", "source", "text"]
 _PAGES = re.compile(r"#page=(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?$")
 _ROWS = 20_000
 """How many rows are written or read at once."""
+_TEXTS = 1 << 14
+"""How many texts of units have their digests kept, since examples show the same ones at each length and placement."""
 _MAX_ROW = 64 * 1024
 """The maximum size of a row, on average, in bytes."""
 _MAX_FIRST = 1024 * 1024
@@ -123,17 +127,12 @@ def write_assets(path: Path, assets: Iterable[Asset]) -> int:
     types: dict[str, pa.DataType] = {"sha256": pa.binary(32), "chars": pa.int32()}
     schema = pa.schema([(column.name, types.get(column.name, pa.string())) for column in fields(Asset)])
 
-    def stored(asset: Asset, column: str) -> object:
-        value = getattr(asset, column)
-        if column == "sha256":
-            return bytes.fromhex(value)
-        return as_utf8(value) if isinstance(value, str) else value
-
+    stored: dict[str, Callable[[Any], object]] = {"sha256": bytes.fromhex, "chars": lambda chars: chars}
     count, rest = 0, iter(assets)
     with atomic_write(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         first = list(islice(rest, _ROWS))  # is written also if it is empty
         for rows in chain([first], iter(lambda: list(islice(rest, _ROWS)), [])):
-            columns = {name: [stored(asset, name) for asset in rows] for name in schema.names}
+            columns = {name: list(map(stored.get(name, as_utf8), map(attrgetter(name), rows))) for name in schema.names}
             writer.write_table(pa.table(columns, schema))
             count += len(rows)
     return count
@@ -199,6 +198,10 @@ class KnownAssets:
         return cls(frozenset(images), texts)
 
 
+_digest = lru_cache(_TEXTS)(text_digest)
+
+
+@lru_cache(_TEXTS)
 def text_key(name: str, sha256: bytes) -> bytes:
     """Return a short digest that stands for a text of a unit."""
     return blake2b(sha256 + name.encode("utf-8", "backslashreplace"), digest_size=12).digest()
@@ -211,7 +214,7 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
     the text is searched in the prompt, behind the text of the unit before.
     """
     for path in dict.fromkeys(prompt.images):
-        if as_utf8(path) not in known.images:
+        if path not in known.images and as_utf8(path) not in known.images:
             yield "an image is not among the assets", path
     outline = prompt.outline
     units = outline.units if outline and len(outline.units) == len(items) else ()
@@ -223,7 +226,7 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
         texts = known.texts.get(item["unit"], ())
         sha256: bytes | None = None
         for part in units[number] if units and texts else ():
-            if sha256 is None and isinstance(part, str) and (digest := text_digest(part)) in texts:
+            if sha256 is None and isinstance(part, str) and (digest := _digest(part)) in texts:
                 sha256 = digest[1]
         if sha256 is None and texts and not has_failed:
             whole = whole or prompt.text

@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
-from mmlongbench.io.files import sha256_of
+from mmlongbench.io.files import Links, sha256_of
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.prompt import TEMPLATE, commands_in
 from mmlongbench.release.assets import audit_assets
-from mmlongbench.release.example_cost import ExampleCost, Model
+from mmlongbench.release.example_cost import ExampleCost, Model, tokens_as
 from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import inventory, leads_out, problem_of, read_lock
@@ -59,7 +59,7 @@ class Target:
     """The task files that the release was built with."""
 
     def open(self) -> Release:
-        """Open the release, or the files, with their tokenizers; raises ReleaseError."""
+        """Open the release, or the files; raises ReleaseError."""
         first, paths = self.paths[0], self.paths
         if locked := next((path for path in paths if (path / LOCK).is_file()), None):
             if self.images or len(paths) > 1:
@@ -70,7 +70,7 @@ class Target:
             if not is_download(first):
                 read_lock(first)  # says what is missing
             paths = (first / DATA,)
-        release = Release.open(
+        return Release.open(
             *paths,
             images=self.images,
             tokenizer=self.tokenizer,
@@ -78,8 +78,6 @@ class Target:
             builder=self.builder,
             tasks=self.tasks,
         )
-        release.load_tokenizers()
-        return release
 
 
 def is_download(folder: Path) -> bool:
@@ -115,6 +113,7 @@ def audit(
     audits: dict[str, FileAudit] = {}
     expected = sum(cell.examples for counts in lock.readable.values() for cell in counts.cells.values())
     with progress.meter("audit: examples", expected) as advance:
+        release.load_tokenizers()  # a wrong one is named before a file is read; behind the bar, as it takes a moment
         if workers == 1 or len(files) < 2 or visit:
             for file in files:
                 audits[file.name] = audit_file(release, file, models, advance, visit)
@@ -163,12 +162,12 @@ def _audit_others(release: Release, progress: Progress, shown: frozenset[str] | 
     files = {path: file for path, file in inventory(root, lock).items() if path.split("/")[0] != DATA}
     if release.is_publication:
         files, shown = {path: file for path, file in files.items() if (root / path).exists()}, None
-    audits: dict[str, FileAudit] = {}
+    audits, links = dict[str, FileAudit](), Links(root)
     with progress.bar("audit: files", len(files)) as advance:
         for path, file in files.items():
             part, problem = path.split("/")[0], None
             if file is not None or part in (IMAGES, ITEMS, REJECTS):  # other files are of the user
-                problem = problem_of(root, path, file)
+                problem = problem_of(links, path, file)
             if not problem and part == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
                 problem = "no example shows the image"
             if problem:
@@ -190,7 +189,8 @@ def audit_file(
         known = "dataset of the lock" if release.is_locked else "known dataset"
         audit.problem(f"no {known} has a file of this name", _WHOLE)
         return audit
-    audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.counter.text.name
+    audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.tokenizer
+    audit.counted_as = file.dataset.counted_as
     checks = None
     if release.is_locked:
         if file.sha256 is None:
@@ -263,7 +263,8 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
     if ranks is not None:
         audit.gold_ranks.append(tuple(ranks))
     # odd images are no problems, because a build releases photographs unchanged
-    odd = dict.fromkeys(oddity for path in cost.prompt.images for oddity in file.sizes.odd.get(path, ()))
+    images = cost.prompt.images if file.sizes.odd else ()
+    odd = dict.fromkeys(oddity for path in images for oddity in file.sizes.odd.get(path, ()))
     remarks += (Remark("examples of odd images", f"with an image {oddity}") for oddity in odd)
     if (turns := len(cost.prompt.turns)) > 1:
         need = TEMPLATE * turns
@@ -285,6 +286,9 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
         ):
             if claimed != counted:
                 audit.problem(f"{kind} differs from the recount", f"{where}: {claimed} against {counted}")
+        if (further := tokens_as(dataset.count_as, cost.prompt, file.sizes)) != stated.get("as", {}):
+            more = f"{where}: {str(stated.get('as'))[:200]} against {further}"
+            audit.problem("tokens.as differs from the recount", more)
     return cost
 
 

@@ -168,6 +168,8 @@ def _both(pair: tuple[Path, Path], words_of: Callable[[Path], str]) -> str:
 
 
 def _pixels(path: Path) -> str:
+    if not path.is_file():  # reading a pipe might never end
+        return "no file"
     try:
         width, height = header_size(path)
     except unreadable() as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mmlongbench.documents.pixels import header, oddities, unreadable
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.files import Links
 from mmlongbench.io.locations import refuse_url
 from mmlongbench.manifest.model import length_of
 from mmlongbench.prompt import Prompt
@@ -38,8 +39,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
 
     def __init__(self, root: Path) -> None:
         """Look up images below this folder."""
-        self._root = root.resolve()
-        self._folders: dict[str, bool] = {}  # whether a folder lies in the root
+        self._links = Links(root.resolve())
         self._known: dict[str, tuple[int, int]] = {}
         self.turned: set[str] = set()
         """The images read so far whose EXIF orientation rotates or mirrors them."""
@@ -64,17 +64,11 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         return len(self._known)
 
     def _read(self, path: str) -> tuple[int, int]:
-        folder, file = path.rpartition("/")[0], f"{self._root}/{path}"  # a `Path` costs as much as the whole header
+        if path.startswith("/") or ".." in path.split("/") or self._links.lead_out(path):
+            raise ReleaseError(f"image {path!r}: the path leaves the image root")
+        file = f"{self._links.root}/{path}"  # a `Path` takes longer than the header of a picture
         try:
-            if folder not in self._folders:  # links are followed once a folder
-                self._folders[folder] = self._holds(f"{self._root}/{folder}")
-            is_inside = self._folders[folder] and not path.startswith("/") and ".." not in path.split("/")
-            mode = os.lstat(file).st_mode if is_inside else 0
-            if stat.S_ISLNK(mode) and (is_inside := self._holds(file)):
-                mode = Path(file).stat().st_mode
-            if not is_inside:
-                raise ReleaseError(f"image {path!r}: the path leaves the image root")
-            if not stat.S_ISREG(mode):  # reading a pipe might never end
+            if not stat.S_ISREG(os.stat(file).st_mode):  # noqa: PTH116  (reading a pipe might never end)
                 raise ReleaseError(f"image {path!r}: is no file")
             with open(file, "rb") as opened:  # noqa: PTH123
                 size, orientation = header(opened)
@@ -89,13 +83,24 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
             self.odd[path] = odd
         return size
 
-    def _holds(self, path: str) -> bool:
-        return Path(os.path.realpath(path)).is_relative_to(self._root)
-
 
 def counted(prompt: Prompt, counter: CrossModalCounter, sizes: Mapping[str, tuple[int, int]]) -> TokenCount:
     """Return the tokens of a prompt."""
     return counter.prompt(prompt.sized(sizes.__getitem__))
+
+
+def tokens_as(
+    counters: Mapping[str, CrossModalCounter], prompt: Prompt, sizes: Mapping[str, tuple[int, int]]
+) -> dict[str, dict[str, int] | None]:
+    """Return the tokens of a prompt by further counters, as a record has them: None if a model refuses an image."""
+    found: dict[str, dict[str, int] | None] = {}
+    for name, counter in counters.items():
+        try:
+            count = counted(prompt, counter, sizes)
+            found[name] = {"text": count.text, "image": count.image}
+        except TokenizationError:
+            found[name] = None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,7 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
 
     Args:
         names: model names separated by commas, or `all`.
-        windows: texts such as `model=128K` or `model=128000`.
+        windows: texts such as `128K`, for all models, `model=128K` or `model=128000`.
         tokenizers: texts such as `model=PATH` or `model=hub id`.
 
     Raises:
@@ -163,6 +168,9 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
     by_model: dict[str, dict[str, str]] = {"window": {}, "text tokenizer": {}}
     for option, pairs in (("window", windows), ("text tokenizer", tokenizers)):
         for pair in pairs:
+            if option == "window" and "=" not in pair and listed:
+                by_model[option] = {**dict.fromkeys(listed, pair.strip()), **by_model[option]}
+                continue
             name, equals, value = pair.partition("=")
             if not equals or not value.strip():
                 raise ReleaseError(f"{option} {pair!r}: expected MODEL=VALUE, such as qwen2.5-vl=128K")
@@ -219,7 +227,8 @@ class ExampleCost:
             ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
 
         """
-        image_sizes = tuple(sizes[path] for path in prompt.images)
+        images = prompt.images
+        known = {path: sizes[path] for path in dict.fromkeys(images)}
         if reserve is None:
             kept = record["tokens"]["reserve"]
         else:  # a record of other origin may state none
@@ -229,7 +238,8 @@ class ExampleCost:
             raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
         id, group = as_utf8(str(record.get("id"))), record.get("set")
         number = group if type(group) is int else None
-        count = counted(prompt, counter, sizes)
+        image_sizes = tuple(map(known.__getitem__, images))
+        count = counted(prompt, counter, known)
         return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)
 
     @property
@@ -244,9 +254,11 @@ class ExampleCost:
             TokenizationError: the model refuses an image.
 
         """
-        rule, tokenizer = model.rule, model.text
-        text = self.prompt.text_tokens(tokenizer.count) if tokenizer else self.count.text
-        return text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
+        rule, sizes = model.rule, iter(self.sizes)
+        if model.text:
+            count = CrossModalCounter(model.text, rule).prompt(self.prompt.sized(lambda _: next(sizes)))
+            return count.text, count.image
+        return self.count.text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
 
 
 def placement_of(record: Record) -> float | None:

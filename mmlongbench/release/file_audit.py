@@ -65,6 +65,8 @@ class ModelFigures(_Line):
     """The first refused example, and why; empty if there is none."""
     not_counted: int
     """The number of examples that could not be read or counted."""
+    fit: int
+    """The number of examples that fit the model."""
     fits: float
     """The share of the counted and refused examples that fit the model; 1 if there are none."""
     worst: list[CostlyExample]
@@ -105,7 +107,7 @@ class ProblemFigures(_Line):
 
 
 class AuditLine(_Line):
-    """The counts of one file; `models`, `remarks` and `recall` are there only if they have entries."""
+    """The counts of one file; `models`, `remarks`, `recall` and `counted_as` are there only if they say something."""
 
     file: str
     """The path below `mmlb_data/`; for problems elsewhere, the part of the release, such as `mmlb_image`."""
@@ -127,10 +129,14 @@ class AuditLine(_Line):
     """The number of examples in 20 equal bins of fill from 0 to 1, then the number above 1."""
     models: dict[str, ModelFigures] = {}
     """The cost of the file on each requested model, by the model's name."""
+    fit_all: int | None = None
+    """The number of examples that fit all of these models; there only with `models`."""
     remarks: list[RemarkFigures] = []
     """What the builder noticed about the records."""
     recall: dict[str, float] = {}
     """If contexts are retrieved: the mean share of a question's answer pages among the first k pages, by k."""
+    counted_as: str = ""
+    """The model by which the file was counted, in words; not there if it was the benchmark's rule of images."""
     problems: list[ProblemFigures]
     """The problems that were found; empty if there are none."""
 
@@ -185,29 +191,36 @@ class ModelTally:
     over_window: int = 0
     over_images: int = 0
     refused: int = 0
+    fit: int = 0
     first_refused: str = ""
     shares: list[int] = field(default_factory=_no_shares)
     """A histogram of prompt and reserve of each example, as a share of the window."""
     costliest: dict[str, int] = field(default_factory=dict)
     """The tokens of the costliest example of each id, by id; only the `WORST` ids with the most tokens are kept."""
 
-    def add(self, where: str, cost: ExampleCost, model: Model) -> None:
-        """Add one example."""
-        most_images = model.rule.max_images
-        self.over_images += most_images is not None and len(cost.sizes) > most_images
+    def add(self, where: str, cost: ExampleCost, model: Model) -> str:
+        """Add one example; return what does not fit the model, or an empty text if all does."""
+        most_images, unfit = model.rule.max_images, ""
+        if most_images is not None and len(cost.sizes) > most_images:
+            self.over_images += 1
+            unfit = f"{len(cost.sizes):,} images, {model.name} takes {most_images:,}"
         try:
             total = sum(cost.tokens(model))
         except TokenizationError as error:
             self.refused += 1
             self.first_refused = self.first_refused or f"{where}: {error}"
-            return
+            return f"an image that {model.name} refuses"
         self.tokens.add(total)
         self.costliest[cost.id] = max(total, self.costliest.get(cost.id, 0))
         if len(self.costliest) > WORST:
             del self.costliest[min(self.costliest, key=lambda id: (self.costliest[id], id))]
         if model.window is not None:
-            self.over_window += total + cost.reserve > model.window
+            if total + cost.reserve > model.window:
+                self.over_window += 1
+                unfit = f"{total + cost.reserve:,} tokens with the reserve, {model.name} takes {model.window:,}"
             self.shares[_bin((total + cost.reserve) / model.window)] += 1
+        self.fit += not unfit
+        return unfit
 
     @property
     def worst(self) -> list[tuple[str, int]]:
@@ -216,7 +229,6 @@ class ModelTally:
 
     def figures(self, examples: int) -> ModelFigures:
         """Return the numbers for a report about a file with `examples` examples."""
-        unfit = max(self.over_window, self.over_images) + self.refused
         counted = self.tokens.n + self.refused
         return ModelFigures(
             tokens=self.tokens.figures(),
@@ -225,7 +237,8 @@ class ModelTally:
             refused=self.refused,
             first_refused=self.first_refused,
             not_counted=examples - counted,
-            fits=1 - min(unfit, counted) / counted if counted else 1.0,
+            fit=self.fit,
+            fits=self.fit / counted if counted else 1.0,
             worst=[CostlyExample(id=id, tokens=tokens) for id, tokens in self.worst],
         )
 
@@ -279,6 +292,10 @@ class FileAudit:
     """A histogram of `fill`."""
     models: dict[str, ModelTally] = field(default_factory=dict)
     """Its cost on each requested model."""
+    fit_all: int = 0
+    """The examples that fit all of these models."""
+    unfit: dict[str, str] = field(default_factory=dict)
+    """What does not fit them in the first such example of a question, by the question's id."""
     problems: Counter[str] = field(default_factory=Counter)
     """How often each kind of problem was found."""
     first: dict[str, str] = field(default_factory=dict)
@@ -286,6 +303,8 @@ class FileAudit:
     dataset: str = ""
     tokenizer: str = ""
     """The tokenizer that its text was counted with."""
+    counted_as: str = ""
+    """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
     """What its builder noticed, by subject."""
     gold_ranks: list[tuple[int, ...]] = field(default_factory=list)
@@ -303,8 +322,10 @@ class FileAudit:
         self.images.add(len(cost.sizes))
         if cost.total > self.length:
             self.problem("over its length", f"{where}: {cost.count.total} + {cost.reserve} > {self.length}")
-        for model in models:
-            self.models[model.name].add(where, cost, model)
+        unfit = [said for model in models if (said := self.models[model.name].add(where, cost, model))]
+        self.fit_all += not unfit
+        for said in unfit[:1]:
+            self.unfit.setdefault(cost.id, said)
 
     def remark(self, remark: Remark, where: str, *, is_ours: bool) -> None:
         """Count a remark. If the file is of a release of this engine (`is_ours`), a fault that such a release promises
@@ -333,6 +354,7 @@ class FileAudit:
         """Return the numbers for a report."""
         few: dict[str, Any] = {
             "models": {name: tally.figures(self.examples) for name, tally in self.models.items()},
+            "fit_all": self.fit_all if self.models else None,
             "remarks": [
                 RemarkFigures(
                     subject=subject,
@@ -342,6 +364,7 @@ class FileAudit:
                 for subject, tally in self.remarks.items()
             ],
             "recall": self.recall,
+            "counted_as": self.counted_as,
         }
         return AuditLine(
             file=self.file,
@@ -354,7 +377,7 @@ class FileAudit:
             images=self.images.figures(),
             fill_histogram=self.fills,
             problems=[ProblemFigures(problem=p, count=n, first=self.first[p]) for p, n in self.problems.items()],
-            **{key: value for key, value in few.items() if value},
+            **{key: value for key, value in few.items() if value not in ({}, [], None)},
         )
 
 

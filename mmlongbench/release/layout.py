@@ -54,4 +54,4 @@ def as_utf8(text: str) -> str:
     >>> as_utf8("\ud800")
     '\\ud800'
     """
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

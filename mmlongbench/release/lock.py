@@ -5,6 +5,7 @@ What is missing, or cannot be read, raises a `ReleaseError` that names the file.
 
 import hashlib
 import json
+import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,12 +16,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.files import TEMPORARY, read_regular, sha256_of
+from mmlongbench.io.files import TEMPORARY, Links, read_regular, sha256_of
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.licences import LicenceSpec, licence_spec
 from mmlongbench.manifest.strict_model import explain
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOKENIZERS, TOMBSTONES
 from mmlongbench.task.file_formats import to_json
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
@@ -233,6 +234,9 @@ class Lock(BaseModel):
     canary: str = ""
     """The text that the field `canary` of every record has, in datasets whose manifest asks for it; empty if no dataset
     does."""
+    cut: dict[str, JsonValue] = {}
+    """How a release was cut for models: `of`, the `lock_id` of the release that it was cut from, and `fits`, the window
+    and the tokenizer of each model; empty if it was not."""
     unmatched_licences: dict[str, list[str]] = {}
     """The lines of tables of licences that name nothing of the sources, by dataset, without datasets that have none."""
 
@@ -290,6 +294,22 @@ def versions() -> dict[str, str]:
     from PIL import features
 
     return {name: version(name) for name in MAKERS} | {"libjpeg-turbo": str(features.version("libjpeg_turbo"))}
+
+
+def counted_as(counter: Mapping[str, Any]) -> str:
+    """Return the model by which a dataset of a lock was counted, whose `counter` is given, with the files that count;
+    empty if it was the benchmark's rule of images.
+
+    >>> tokenizer, image = {"name": "mine.json", "sha256": "0"}, {"model": "gemma4"}
+    >>> counted_as({"tokenizer": tokenizer, "image": image, "exact": False})
+    'gemma4, texts by mine.json; these are estimates, for what it counts is not known exactly'
+    """
+    if "model" not in counter.get("image", {}):
+        return ""
+    template = f", with the chat template {counter['template']['name']}" if "template" in counter else ""
+    exact = counter.get("exact", True)
+    doubt = "" if exact else "; these are estimates, for what it counts is not known exactly"
+    return f"{counter['image']['model']}, texts by {counter['tokenizer']['name']}{template}{doubt}"
 
 
 def lock_bytes(lock: Lock) -> list[bytes]:
@@ -360,12 +380,14 @@ def names_there(release: Path) -> Iterator[str]:
     `TOMBSTONES`. A link to a folder is followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
     """
     for top in release.iterdir():
-        is_followed = top.name in (DATA, IMAGES, ITEMS) or not top.is_symlink()
-        for path in (top, *top.rglob("*")) if is_followed else (top,):
-            is_folder = path.is_dir() and (not path.is_symlink() or (path == top and is_followed))
-            is_claims = top.name == DATA and path.name.endswith(CLAIMS)
-            if not is_folder and not is_claims and path not in (release / LOCK, release / TOMBSTONES):
-                yield path.relative_to(release).as_posix()
+        if not top.is_dir() or (top.is_symlink() and top.name not in (DATA, IMAGES, ITEMS)):
+            if top.name not in (LOCK, TOMBSTONES):
+                yield top.name
+            continue
+        for folder, folders, files in os.walk(top):
+            links = [name for name in folders if Path(folder, name).is_symlink()]
+            below = folder.removeprefix(f"{release}/")
+            yield from (f"{below}/{name}" for name in files + links if top.name != DATA or not name.endswith(CLAIMS))
 
 
 def inventory(release: Path, lock: Lock) -> dict[str, LockedFile | None]:
@@ -373,18 +395,18 @@ def inventory(release: Path, lock: Lock) -> dict[str, LockedFile | None]:
     return {path: lock.files.get(path) for path in sorted({*lock.files, *names_there(release)})}
 
 
-def problem_of(release: Path, name: str, file: LockedFile | None) -> str | None:
-    """Return why a file of the inventory is not the file of the lock; None if it is."""
+def problem_of(links: Links, name: str, file: LockedFile | None) -> str | None:
+    """Return why a file of the inventory is not the file of the lock; None if it is. `links` is of the release."""
     if file is None:
         is_temporary = any(part.startswith(_UNFINISHED) for part in name.split("/"))
         return "temporary file is left" if is_temporary else "file is not in the lock"
-    if ".." in (pure := PurePosixPath(name)).parts or pure.is_absolute():
+    if ".." in name.split("/") or name.startswith("/"):
         return "the path leaves the release"
-    path = release / name
+    path = links.root / name
     try:
         if not path.is_file():  # reading a pipe might never end
             return "is no file" if path.exists() else "missing file"
-        if leads_out(release, name):
+        if links.lead_out(name, _top_of(name)):
             return "is a link out of the release"
         is_same = path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
         return None if is_same else OTHER_BYTES
@@ -396,14 +418,17 @@ def is_release_path(name: str) -> bool:
     """Return whether a name in a lock can be that of a file of a release, below its folder."""
     pure = PurePosixPath(name)
     is_inside = ".." not in pure.parts and not pure.is_absolute() and "\\" not in name and "\0" not in name
-    return is_inside and (name == REJECTS or (len(pure.parts) > 1 and pure.parts[0] in (DATA, IMAGES, ITEMS)))
+    is_below = len(pure.parts) > 1 and pure.parts[0] in (DATA, IMAGES, ITEMS, TOKENIZERS)
+    return is_inside and (name == REJECTS or is_below)
 
 
 def leads_out(release: Path, name: str) -> bool:
     """Return whether a file is a link that leads out of its top folder; the top folders may be links themselves."""
-    top, *rest = PurePosixPath(name).parts
-    root = (release / top).resolve() if rest else release.resolve()
-    return not (release / name).resolve().is_relative_to(root)
+    return Links(release).lead_out(name, _top_of(name))
+
+
+def _top_of(name: str) -> str:
+    return name.split("/")[0] if "/" in name else ""
 
 
 def example_digest(prompt: Prompt, gold: object, lock: Lock) -> str:

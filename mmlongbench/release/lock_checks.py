@@ -10,7 +10,7 @@ from typing import TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.errors import ManifestError, ReleaseError
-from mmlongbench.io.files import MAX_OF_A_FILE
+from mmlongbench.io.files import MAX_OF_A_FILE, Links
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import placements_of
 from mmlongbench.manifest.model import SAMPLE
@@ -37,7 +37,7 @@ def audit_lock(opened: Release) -> list[FileAudit]:
     """
     lock, root = opened.lock, opened.path
     described = lock.files.get(REJECTS)
-    is_damaged = described is None or problem_of(root, REJECTS, described) is not None
+    is_damaged = described is None or problem_of(Links(root), REJECTS, described) is not None
     found = FileAudit(LOCK, 0)
     rejects = None
     try:

@@ -92,14 +92,16 @@ class Layout:
         seen, char, tokens, before = list[int](), 0, 0, 0
         for turn, said in zip(cost.prompt.turns, cost.prompt.texts, strict=True):
             self._turns[char] = before
-            for number, line in enumerate(said.split("\n")):
-                self._chars.append(char)
-                self._tokens.append(tokens)
-                seen.append(bisect_left(self._images, char) if number else before)
-                char += len(line) + 1
-                tokens += (price(line) if number else self._first(line)) + 1
-            char -= 1
-            tokens = self._tokens[-1] + (price(line) if number else counter.text.count(line))
+            first, *rest = said.split("\n")
+            chars = list(accumulate(map(len, rest), initial=char + len(first)))
+            costs = [self._first(first) if rest else counter.text.count(first), *map(price, rest)]
+            ends = list(accumulate(costs, initial=tokens))
+            # each line but the last ends with a newline, which is a character and a token
+            begins = [char, *(at + number for number, at in enumerate(chars[:-1], 1))]
+            self._chars += begins
+            self._tokens += [at + number for number, at in enumerate(ends[:-1])]
+            seen += [before, *(bisect_left(self._images, at) for at in begins[1:])]
+            char, tokens = chars[-1] + len(rest), ends[-1] + len(rest)
             before += sum(isinstance(part, Image) for part in turn.parts)
         self._lines = [tokens + self._costs[images] for tokens, images in zip(self._tokens, seen, strict=True)]
         self.line_starts = frozenset(self._lines)

@@ -13,11 +13,12 @@ from mmlongbench.documents.limits import EARLIER_COUNTS
 from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
 from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.loading import installed_manifests, load_manifest
-from mmlongbench.manifest.model import SAMPLE, DatasetSpec
+from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec
 from mmlongbench.manifest.strict_model import explain
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import LOCK, TOKENIZERS
+from mmlongbench.release.lock import counted_as
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
@@ -53,6 +54,7 @@ class ReadDataset:
     """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
     locked: Mapping[str, Any] = field(default_factory=dict)
     """The counter as the lock has it; empty for files of other origin."""
+    open_count_as: Mapping[str, Callable[[], CrossModalCounter]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -71,14 +73,24 @@ class ReadDataset:
         return self.open_counter()
 
     @cached_property
+    def count_as(self) -> dict[str, CrossModalCounter]:
+        """The further counters of its records (`tokens.as`), by name; raises the errors of `counter`."""
+        return {name: open_counter() for name, open_counter in self.open_count_as.items()}
+
+    @cached_property
     def rule(self) -> PatchRule | VisionRule:
         """The rule that counts its images, which needs no tokenizer."""
         return locked_rule(self.locked) if self.locked else self.spec.counter.rule()
 
     @property
-    def is_exact(self) -> bool:
-        """Whether its counts are those of the model, not estimates of what a service counts."""
-        return bool(self.locked.get("exact", True))
+    def counted_as(self) -> str:
+        """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
+        return counted_as(self.locked)
+
+    @property
+    def tokenizer(self) -> str:
+        """The name of the tokenizer of its texts, without its folder."""
+        return str(self.locked["tokenizer"]["name"]) if self.locked else self.counter.text.name
 
     @cached_property
     def price(self) -> Callable[[str], int]:
@@ -118,19 +130,15 @@ def locked_dataset(
 
     """
     try:
-        locked = dict(data["counter"])
-        recorded = {key: str(locked["tokenizer"][key]) for key in ("name", "sha256")}
-        model, template = locked["image"].get("model"), locked.get("template") or {}
-        resolved = {
-            key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
-        }
-        counted = {"text": tokenizer or recorded["name"], "image": model or locked["image"]}
-        counted |= {"template": str(template["name"])} if template else {}
+        locked, further = dict(data["counter"]), dict(data.get("count_as") or {})
+        left_out = ("errata", "code", "count_as")
+        resolved = {key: value for key, value in data.items() if not key.endswith("_sha256") and key not in left_out}
+        counted = _counter_fields(locked) | ({"text": tokenizer} if tokenizer else {})
+        count_as = [_counter_fields(each) for each in further.values()]
         pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
         limits = {key: value for key, value in data.get("limits", {}).items() if key not in EARLIER_COUNTS}
-        spec = DatasetSpec.model_validate(
-            {**resolved, "source": "sample", "counter": counted, "pages": pages, "limits": limits}
-        )
+        counts = {"counter": counted, "count_as": count_as}
+        spec = DatasetSpec.model_validate({**resolved, **counts, "source": "sample", "pages": pages, "limits": limits})
     except ValidationError as error:
         raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -138,12 +146,24 @@ def locked_dataset(
     named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
     spec = spec.model_copy(update=named)
     bound = bind(spec)
-    open_counter = partial(_locked_counter, spec, locked, tokenizer, release)
-    return ReadDataset(spec, bound.builder, bound.reserve, open_counter, locked=locked)
+    open_counter = partial(_locked_counter, spec.counter, locked, tokenizer, release)
+    opening = {
+        name: partial(_locked_counter, each, further[name], None, release)
+        for name, each in zip(further, spec.count_as, strict=True)
+    }
+    return ReadDataset(spec, bound.builder, bound.reserve, open_counter, locked=locked, open_count_as=opening)
+
+
+def _counter_fields(locked: Mapping[str, Any]) -> dict[str, object]:
+    """Return the fields of a `CounterSpec` for a counter in the form of the lock."""
+    recorded = {key: str(locked["tokenizer"][key]) for key in ("name", "sha256")}
+    model, template = locked["image"].get("model"), locked.get("template") or {}
+    counted = {"text": recorded["name"], "image": model or locked["image"]}
+    return counted | ({"template": str(template["name"])} if template else {})
 
 
 def _locked_counter(
-    spec: DatasetSpec, locked: Mapping[str, Any], tokenizer: str | None, release: Path | None
+    spec: CounterSpec, locked: Mapping[str, Any], tokenizer: str | None, release: Path | None
 ) -> CrossModalCounter:
     """Open the counter of a dataset of a lock, `locked`, with the tokenizer and the template that the release keeps."""
     recorded, template = locked["tokenizer"], locked.get("template") or {}
@@ -154,7 +174,7 @@ def _locked_counter(
 
     names = {"text": tokenizer or kept(recorded, "json"), "template": kept(template, "jinja")}
     try:
-        counter = spec.counter.model_copy(update=names).open(locked_rule(locked))
+        counter = spec.model_copy(update=names).open(locked_rule(locked))
     except ManifestError as error:
         raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
     if counter.template and counter.template.sha256 != template["sha256"]:

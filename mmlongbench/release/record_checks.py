@@ -58,7 +58,7 @@ class RecordChecks:
         self._assets = KnownAssets.of(release.path, dataset.name) if ASSETS in release.lock.files else None
         self._seen: set[tuple[str, float | None, int | None]] = set()
         counter = dataset.counter
-        merges = f"not compared, for the tokenizer {counter.text.name} may merge texts across newlines"
+        merges = f"not compared, for the tokenizer {dataset.tokenizer} may merge texts across newlines"
         if counter.text.additive:
             merges = "not compared, for the tokens of a model's prompt are no sum of those of its parts"
         self.unplaced = "" if counter.additive else merges
@@ -68,7 +68,8 @@ class RecordChecks:
         """Yield what is wrong with one record: (kind of problem, more about it, which may be empty)."""
         facts, builder = self.facts, self._dataset.builder
         facts.lines += 1
-        facts.shown.update(cost.prompt.images)
+        images = cost.prompt.images
+        facts.shown.update(images)
         if balance := builder.spec.balance:
             facts.balanced[str(record.get(balance))] += 1
         key = (cost.id, cost.placement, cost.set if self._file.is_bundle else None)
@@ -76,7 +77,7 @@ class RecordChecks:
             yield "two examples of one id and placement", ""
         self._seen.add(key)
         facts.placements.setdefault(cost.id, []).append(cost.placement)
-        if turned := [path for path in cost.prompt.images if path in self._file.sizes.turned]:
+        if turned := [path for path in images if path in self._file.sizes.turned]:
             yield "an image depends on its EXIF orientation, which a build takes away", turned[0]
 
         gold = builder.answer_of(record)

@@ -135,6 +135,8 @@ class ShownExample:
     """The form of the prompt that is shown; empty: the released form."""
     turns: int = 1
     """The turns of the prompt."""
+    counted_as: str = ""
+    """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
 
     @property
     def template_tokens(self) -> int:
@@ -205,7 +207,7 @@ def shown_example(release: Release, example: Example) -> ShownExample:
         shown = described(example, items, needles, sizes, dataset.rule, labels)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
-    return replace(shown, question=question, metric=builder.spec.metric)
+    return replace(shown, question=question, metric=builder.spec.metric, counted_as=dataset.counted_as)
 
 
 def described(

@@ -6,16 +6,16 @@ Examples are counted again only in files that differ from the lock, to say which
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
 from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
-from mmlongbench.io.files import MAX_OF_A_FILE
-from mmlongbench.io.pool import each_done
+from mmlongbench.io.files import MAX_OF_A_FILE, Links
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.audit import audit_file
@@ -26,8 +26,8 @@ from mmlongbench.release.lock_checks import audit_lock
 from mmlongbench.release.published_folder import is_publication, unlike_checksums
 from mmlongbench.release.release import PublicFile, Release
 
-_BATCH = 64
-"""How many files a process is given at once."""
+_BATCH = 16
+"""How many files a thread is given at once."""
 _NAMED = 5
 """How many lines of a damaged file are named for each reason."""
 
@@ -90,17 +90,19 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
     limits = [data.get("limits") for data in lock.manifest]
     pixels = [each.get("pixels") for each in limits if isinstance(each, dict)]
     most_pixels = max((each for each in pixels if isinstance(each, int)), default=Limits().pixels)
-    listed, size = list(files.items()), _BATCH if workers > 1 else 1
-    calls = [(root, listed[at : at + size], most_pixels) for at in range(0, len(listed), size)]
-    ended: Generator[tuple[int, list[Problem]], None, None]
-    if workers == 1 or len(calls) == 1:
-        ended = ((place, _problems_of(*call)) for place, call in enumerate(calls))
-    else:
-        ended = each_done(workers, _problems_of, calls, [batch[0][0] for _, batch, _ in calls])
-    with progress.meter("verify: files", len(listed)) as advance, closing(ended):
-        for place, of_batch in ended:
+    listed = list(files.items())
+    batches = [listed[at : at + _BATCH] for at in range(0, len(listed), _BATCH)]
+    check = partial(_problems_of, Links(root), pixels=most_pixels)
+    # hashing and decoding leave the interpreter to other threads, which may not change its filters of warnings
+    with (
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(workers) as pool,
+        progress.meter("verify: files", len(listed)) as advance,
+    ):
+        warnings.simplefilter("ignore")  # about harmless damage
+        for batch, of_batch in zip(batches, pool.map(check, batches), strict=True):
             problems += of_batch
-            advance(len(calls[place][1]))
+            advance(len(batch))
 
     damaged = sorted({problem.file for problem in problems if problem.problem == OTHER_BYTES})
     try:
@@ -133,29 +135,28 @@ def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 def undecodable(path: Path, pixels: int) -> str | None:
     """Return why an image cannot be decoded or has too many pixels; None if it is fine."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about harmless damage
-        try:
-            with opened(path) as picture:
-                width, height = picture.size
-                if width * height > pixels:
-                    return f"{width:,} × {height:,} pixels, limits.pixels allows {pixels:,}"
-                picture.load()
-            header_size(path)  # refuses files with several frames
-        except unreadable() as error:
-            return type(error).__name__ if str(path) in str(error) else f"{type(error).__name__}: {error}"
+    try:
+        with opened(path) as picture:
+            width, height = picture.size
+            if width * height > pixels:
+                return f"{width:,} × {height:,} pixels, limits.pixels allows {pixels:,}"
+            picture.draft("L", (1, 1))  # of a JPEG, all is decoded, but only the mean of each block is made a pixel
+            picture.load()
+        header_size(path)  # refuses files with several frames
+    except unreadable() as error:
+        return type(error).__name__ if str(path) in str(error) else f"{type(error).__name__}: {error}"
     return None
 
 
-def _problems_of(release: Path, files: Sequence[tuple[str, LockedFile | None]], pixels: int) -> list[Problem]:
+def _problems_of(links: Links, files: Sequence[tuple[str, LockedFile | None]], pixels: int) -> list[Problem]:
     """Return what is wrong with some files of the inventory; files outside the release are not opened."""
     problems = []
     for name, file in files:
-        problem = problem_of(release, name, file)
+        problem = problem_of(links, name, file)
         if file is None or problem not in (None, OTHER_BYTES):
             problems.append(Problem(name, str(problem)))
             continue
-        path = release / name
+        path = links.root / name
         if problem:
             size = path.stat().st_size
             where = "" if size == file.bytes else f"{size:,} bytes, the lock has {file.bytes:,}"

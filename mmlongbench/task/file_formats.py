@@ -19,6 +19,7 @@ from mmlongbench.task.rows import Record
 _SLOTS = {"name": r"[\w.-]+?", "k": r"[1-9]\d*", "questions": r"\d+", "placements": r"\d+"}
 _PLAIN: frozenset[type] = frozenset((str, int, bool, type(None)))
 """Values that `orjson` writes as the json module does; integers over 64 bits and lone surrogates it refuses."""
+_COMMA = ord(",")
 _SLOT = re.compile("|".join(rf"\{{{slot}\}}" for slot in _SLOTS))
 
 
@@ -191,7 +192,7 @@ def _one_line(data: bytes) -> bytes:
     """Return indented JSON as one line. Of orjson, only indented JSON has a blank after each colon, as that of the json
     module has; a string in it has no newline.
     """
-    pieces = [piece + b" " if piece.endswith(b",") else piece for piece in map(bytes.lstrip, data.split(b"\n"))]
+    pieces = [piece + b" " if piece[-1] == _COMMA else piece for piece in map(bytes.lstrip, data.split(b"\n"))]
     return b"".join((*pieces, b"\n"))
 
 

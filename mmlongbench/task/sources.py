@@ -292,6 +292,7 @@ class Images:
         self._asked: PictureBytes | None = None
         self._names = tuple(sorted(self.shown))
         self._undecodable: dict[str, str] = {}
+        self._as_they_are: set[str] = set()
         self._likenesses: dict[str, bytes] = {}
 
     @property
@@ -351,7 +352,22 @@ class Images:
 
         """
         if name := self.origin(path):
-            self[name].released()
+            self.released(name)
+
+    def released(self, name: str) -> bytes:
+        """Return the bytes of a picture as released; a picture that is released as it is, is decoded once.
+
+        Raises:
+            Rejected: it cannot be decoded.
+
+        """
+        picture = self[name]
+        if picture.path in self._as_they_are:
+            return picture.source_bytes()
+        data = picture.released()
+        if data == picture.source_bytes():
+            self._as_they_are.add(picture.path)
+        return data
 
     def fault_of(self, path: str) -> str:
         """Return why a picture of the release cannot be decoded; empty if it can. Each picture is decoded once."""

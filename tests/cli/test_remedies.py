@@ -124,13 +124,13 @@ def test_every_builder_can_be_named(download: Path) -> None:
 
 
 def test_a_failed_check_names_an_example_also_if_it_is_quiet(finished: Path) -> None:
-    ran = command("audit", finished, "--models", "gpt-4o", "--window", "gpt-4o=1K", "--check", "-q")
+    ran = command("audit", finished, "--count-as", "gpt-4o", "--fits", "gpt-4o=1K", "--check", "-q")
     assert ran.code == 1
     assert "over the window; the costliest is mmlongdoc_" in ran.err
 
 
 def test_an_unknown_model_is_answered_with_all_names(finished: Path) -> None:
-    ran = command("audit", finished, "--models", "qwen25-vl")
+    ran = command("audit", finished, "--count-as", "qwen25-vl")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "no model 'qwen25-vl' is known; did you mean 'qwen2.5-vl'" in ran.err
     assert "vision_rules()" not in ran.err
@@ -138,7 +138,7 @@ def test_an_unknown_model_is_answered_with_all_names(finished: Path) -> None:
 
 
 def test_the_table_of_all_models_fits_eighty_columns(finished: Path) -> None:
-    ran = command("audit", finished, "--models", "all")
+    ran = command("audit", finished, "--count-as", "all")
     lines = ran.out.splitlines()
     table = lines[next(n for n, line in enumerate(lines) if line.startswith("tokens per example on models")) :]
     rows = [line for line in table if line.startswith(("file ", "documentQA/"))]
@@ -155,7 +155,7 @@ def test_a_folder_is_counted_as_one_thing(finished: Path, tmp_path: Path) -> Non
     (folder / "notes.txt").write_text("Which bell rings at the mill?")
     (folder / "blob").write_bytes(b"\xff\xfe\x00")
     (folder / ".hidden").write_text("not counted")
-    ran = command("count", folder, "--models", "gemma3", "--json")
+    ran = command("count", folder, "--count-as", "gemma3", "--json")
     (row,) = map(json.loads, ran.out.splitlines())
     assert row["what"] == "3 images, 1 text, 1 other file, not counted"
     assert row["tokens"] == {"mmlongbench": 3 * 196 + 7, "gemma3": 3 * 260 + 7}

@@ -1,5 +1,6 @@
 """Tokenizers of one's own: what a release says of them, and what an audit needs."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from once import linked
 from one_dataset import write_lines
 from tiny import build, command, hashes, lock, records, rejects, write_manifest
 
-from tokenization import load_tokenizer
+from tokenization import load_tokenizer, vision_rule
 
 TEXT = (
     "\n\nDocument ash: \n\nDocument birch: \n\nDocument cedar: \n\nQuestion: Based on Document dogwood, "
@@ -158,3 +159,34 @@ def test_a_tokenizer_that_is_not_found_is_one_line(source: Path, tmp_path: Path)
         refused = build(source, tmp_path / "out", "--set", f"counter.tokenizer={name}")
         assert (refused.code, refused.err.count("\n")) == (2, 1)
         assert said in refused.err
+
+
+def test_records_state_their_tokens_by_further_counters_and_an_audit_counts_them_again(
+    source: Path, tmp_path: Path
+) -> None:
+    folder = linked(source, tmp_path / "source")
+    train(folder / "mine.json", 330)
+    counters = [{"image": "qwen2.5-vl", "text": "mine.json"}, {"image": "gemma3", "text": "llama2"}]
+    write_manifest(folder / "tiny.yaml", count_as=counters)
+    assert build(folder, tmp_path / "out").code == 0
+    named = lock(tmp_path / "out")["manifest"][0]["count_as"]
+    assert list(named) == ["qwen2.5-vl", "gemma3"]
+    assert (tmp_path / "out" / "tokenizers" / f"{named['qwen2.5-vl']['tokenizer']['sha256']}.json").is_file()
+    for record in records(tmp_path / "out", "1K"):
+        stated = record["tokens"]["as"]
+        assert stated["gemma3"]["image"] == len(record["page_list"]) * vision_rule("gemma3").tokens(800, 600)
+        assert stated["qwen2.5-vl"]["text"] != stated["gemma3"]["text"]
+    (folder / "mine.json").unlink()
+    assert command("audit", tmp_path / "out", "-q").code == 0
+    path = next((tmp_path / "out" / "mmlb_data").rglob("*K1.jsonl"))
+    first, *others = path.read_text().splitlines(keepends=True)
+    changed = json.loads(first)
+    changed["tokens"]["as"]["gemma3"]["text"] += 1
+    path.write_text("".join([json.dumps(changed) + "\n", *others]))
+    assert "tokens.as differs from the recount: 1×" in command("audit", tmp_path / "out", "-q").err
+
+
+def test_two_further_counters_of_one_name_are_refused(source: Path, tmp_path: Path) -> None:
+    folder = linked(source, tmp_path / "source")
+    write_manifest(folder / "tiny.yaml", count_as=[{"image": "gemma3", "text": "llama2"}] * 2)
+    assert "two counters are called 'gemma3'" in build(folder, tmp_path / "out").err

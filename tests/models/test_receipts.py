@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mmlongbench.models.receipts import Calibration, Cost, Costs, Paid, Receipts, calibrate, receipts
 from mmlongbench.prompt import Image, Prompt
-from tokenization import TextTokenizer, load_tokenizer, vision_rule
+from tokenization import CrossModalCounter, TextTokenizer, load_tokenizer, vision_rule
 
 PLAIN = Calibration(constant=18, wrapper=2)
 IMAGES = (100, 200, 200, 300)
@@ -130,7 +130,9 @@ def endpoint(
 def probed(
     count: Callable[[Prompt], int | None], tokenizer: TextTokenizer | None = None
 ) -> tuple[Calibration, list[str]]:
-    costs = {"d": Costs(RULE, tokenizer, LLAMA.count, SIZES.__getitem__)}
+    costs = {
+        "d": Costs(RULE, CrossModalCounter(tokenizer, RULE) if tokenizer else None, LLAMA.count, SIZES.__getitem__)
+    }
     calibrations, notes = calibrate(count, costs, {"d": PROMPTS})
     return calibrations["d"], notes
 

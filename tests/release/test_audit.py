@@ -311,7 +311,7 @@ def test_audit_and_verify_say_the_same_whatever_the_workers(release: Path) -> No
     (release / IMAGE).unlink()
     for number in range(130):
         (release / f"mmlb_image/{number}.jpg").touch()
-    asked = ("--models", "qwen2.5-vl,claude", "--window", "qwen2.5-vl=900")
+    asked = ("--count-as", "qwen2.5-vl,claude", "--fits", "qwen2.5-vl=900")
     for words in (("audit", release, *asked), ("verify", release, "--json")):
         one = command(*words, "--workers", 1)
         assert (one.code, command(*words, "--workers", 2)) == (1, one)

@@ -1,6 +1,7 @@
 """The output of `diff` for two releases: by file, example and unit."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,9 @@ def test_images_are_told_by_their_pixels_and_bytes(finished: Path, other: Path) 
     assert lines[3].startswith(f"  {IMAGE}: 400 × 400 pixels, ")
     assert " against 30 × 20 pixels, " in lines[3]
     assert lines[4].endswith(" against cannot be read (UnidentifiedImageError), 4 bytes")
+    (other / broken).unlink()
+    os.mkfifo(other / broken)
+    assert said(finished, other)[4].endswith(" against no file, 0 bytes")
 
 
 def test_of_what_only_one_has_all_files_are_named_and_the_first_images(finished: Path, other: Path) -> None:

@@ -31,7 +31,7 @@ def audited(*args: object) -> tuple[int, dict[str, Any]]:
 
 
 def test_every_example_is_counted_on_every_model(finished: Path) -> None:
-    code, found = audited(finished, "--models", "qwen2.5-vl,gemma3,gpt-4o")
+    code, found = audited(finished, "--count-as", "qwen2.5-vl,gemma3,gpt-4o")
     assert code == 0
     lines = records(finished, "1K")
     for model in ("qwen2.5-vl", "gemma3", "gpt-4o"):
@@ -48,7 +48,7 @@ def test_a_window_counts_prompt_and_reserve_and_check_exits_with_1(finished: Pat
     totals = [record["length"] + 2 * len(record["page_list"]) + 64 for record in records(finished, "1K")]
     window = sorted(totals)[3]  # qwen adds two markers an image
     over = sum(total > window for total in totals)
-    args = (finished, "--models", "qwen2.5-vl", "--window", f"qwen2.5-vl={window}")
+    args = (finished, "--count-as", "qwen2.5-vl", "--fits", f"qwen2.5-vl={window}")
     code, found = audited(*args)
     assert (code, found[FILE]["models"]["qwen2.5-vl"]["over_window"]) == (0, over)
     assert 0 < over < len(totals)
@@ -58,7 +58,7 @@ def test_a_window_counts_prompt_and_reserve_and_check_exits_with_1(finished: Pat
     worst = found[FILE]["models"]["qwen2.5-vl"]["worst"][0]
     said = f"6 examples, {over} over the window; the costliest is {worst['id']} ({worst['tokens']:,} tokens)"
     assert f"{FILE}: qwen2.5-vl: {said}\n" in checked.err
-    assert command("audit", finished, "--models", "qwen2.5-vl", "--window", "qwen2.5-vl=1M", "--check", "-q").code == 0
+    assert command("audit", finished, "--count-as", "qwen2.5-vl", "--fits", "qwen2.5-vl=1M", "--check", "-q").code == 0
 
 
 def test_a_folder_that_holds_public_files_of_others_is_audited(finished: Path, tmp_path: Path) -> None:
@@ -77,23 +77,23 @@ def test_a_file_with_more_images_than_a_request_may_hold_is_not_applicable(finis
     lines = records(release, "1K")
     lines[0]["page_list"] = lines[0]["page_list"] * 30
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    _, found = audited(release, "--models", "claude,gemma3")
+    _, found = audited(release, "--count-as", "claude,gemma3")
     assert found[FILE]["models"]["claude"]["over_images"] == 1
     assert found[FILE]["models"]["gemma3"]["over_images"] == 0
-    shown = command("audit", release, "--models", "claude", "--html", tmp_path / "page.html").out
+    shown = command("audit", release, "--count-as", "claude", "--html", tmp_path / "page.html").out
     assert "n/a" in shown
     assert re.search(r'<td class="[^"]*\bna\b', (tmp_path / "page.html").read_text())
 
 
 def test_text_is_counted_by_the_models_own_tokenizer_or_the_header_says_so(finished: Path, tmp_path: Path) -> None:
-    without = command("audit", finished, "--models", "gpt-4o")
+    without = command("audit", finished, "--count-as", "gpt-4o")
     assert "text of gpt-4o is counted by the release's tokenizer, llama2" in without.out
     path = tmp_path / "tokenizer.json"
     _write_letters(path)
-    shown = command("audit", finished, "--models", "gpt-4o", "--text-tokenizer", f"gpt-4o={path}")
+    shown = command("audit", finished, "--count-as", "gpt-4o", "--text-tokenizer", f"gpt-4o={path}")
     assert "is counted by the release's" not in shown.out
-    _, own = audited(finished, "--models", "gpt-4o")
-    _, letters = audited(finished, "--models", "gpt-4o", "--text-tokenizer", f"gpt-4o={path}")
+    _, own = audited(finished, "--count-as", "gpt-4o")
+    _, letters = audited(finished, "--count-as", "gpt-4o", "--text-tokenizer", f"gpt-4o={path}")
     more = letters[FILE]["models"]["gpt-4o"]["tokens"]["mean"] - own[FILE]["models"]["gpt-4o"]["tokens"]["mean"]
     assert more > 2 * own[FILE]["text"]["mean"]  # a Llama 2 token has three letters and more
 
@@ -111,17 +111,18 @@ def _write_letters(path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--models", "qwen2.6-vl"), "qwen2.5-vl"),
-        (("--models", "internvll"), "did you mean 'internvl"),
-        (("--models", "gpt-4o", "--window", "gpt-4o="), "expected MODEL=VALUE"),
-        (("--models", "gpt-4o", "--window", "gpt-5=1K"), "is not among the models"),
-        (("--models", "gpt-4o", "--window", "gpt-4o"), "expected MODEL=VALUE"),
-        (("--models", "gpt-4o", "--window", "gpt-4o=many"), "expected tokens"),
-        (("--models", "gpt-4o", "--fit", "gpt-4o"), "its window is not known; give it with --window gpt-4o=TOKENS"),
-        (("--models", "gpt-4o", "--fit", "gemma3"), "is not among --models"),
+        (("--count-as", "qwen2.6-vl"), "qwen2.5-vl"),
+        (("--count-as", "internvll"), "did you mean 'internvl"),
+        (("--count-as", "gpt-4o", "--fits", "gpt-4o="), "expected MODEL=VALUE"),
+        (("--count-as", "gpt-4o", "--fits", "gpt-5=1K"), "is not among the models"),
+        (("--count-as", "gpt-4o", "--fits", "gpt-4o"), "expected tokens"),
+        (("--fits", "128K"), "expected MODEL=VALUE"),
+        (("--count-as", "gpt-4o", "--fits", "gpt-4o=many"), "expected tokens"),
+        (("--count-as", "gemma3", "--shrink"), "the window of gemma3 is not known; give it with --fits gemma3=TOKENS"),
+        (("--cut", "here"), "--cut needs --count-as"),
         (("--per-example", "out.txt"), "ends in .csv"),
-        (("--check",), "--check needs --models"),
-        (("--check", "--models", "llama-3.2-vision"), "the window of llama-3.2-vision is not known"),
+        (("--check",), "--check needs --count-as"),
+        (("--check", "--count-as", "llama-3.2-vision"), "the window of llama-3.2-vision is not known"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_a_line(args: tuple[str, ...], said: str, finished: Path) -> None:
@@ -141,19 +142,18 @@ def test_a_wrong_tokenizer_or_fit_is_named_before_an_example_is_read(
 
     monkeypatch.setattr("mmlongbench.release.audit.audit_file", unread)
     path = finished if kind == "release" else finished / "mmlb_data" / FILE
-    given = (path, "--models", "gpt-4o,gemma3", "--workers", workers)
+    given = (path, "--count-as", "gpt-4o,gemma3", "--workers", workers)
     (tmp_path / "tokenizer.json").write_text("{}")
     for name in ("gone.json", "tokenizer.json"):
         ran = command("audit", *given, "--text-tokenizer", f"gemma3={tmp_path / name}")
         assert (ran.code, name in ran.err, ran.err.count("\n")) == (2, True, 1)
-    assert "its window is not known" in command("audit", *given, "--fit", "gemma3").err
-    assert "is not among --models" in command("audit", *given, "--fit", "claude").err
+    assert "the window of gemma3 is not known" in command("audit", *given, "--shrink").err
     refused = command("audit", *given, "--tokenizer", "other.json")
     assert (refused.code, "other.json" in refused.err) == (2, True)
 
 
 def test_all_is_every_family_once_and_no_variant(finished: Path) -> None:
-    _, found = audited(finished, "--models", "all")
+    _, found = audited(finished, "--count-as", "all")
     names = [*found[FILE]["models"]]
     assert names == [name for name, rule in vision_rules().items() if not rule.variant_of]
     assert len(names) > 30
@@ -163,7 +163,7 @@ def test_all_is_every_family_once_and_no_variant(finished: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_a_row_an_example_and_a_row_a_unit(finished: Path, tmp_path: Path, ending: str) -> None:
     examples, units = tmp_path / f"examples.{ending}", tmp_path / f"units.{ending}"
-    args = ("--models", "gemma3", "--per-example", examples, "--items", units, "-q")
+    args = ("--count-as", "gemma3", "--per-example", examples, "--items", units, "-q")
     assert command("audit", finished, *args).code == 0
     rows, parts = read_rows(examples), read_rows(units)
     lines = {(FILE, line["id"]): line for line in records(finished, "1K")}
@@ -189,7 +189,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def test_the_table_as_csv(finished: Path) -> None:
-    ran = command("audit", finished, "--models", "gemma3", "--csv")
+    ran = command("audit", finished, "--count-as", "gemma3", "--csv")
     rows = list(csv.DictReader(ran.out.splitlines()))
     assert [row["file"] for row in rows] == ["documentQA/mmlongdoc_K1.jsonl", "documentQA/mmlongdoc_K2.jsonl"]
     assert float(rows[0]["gemma3_mean"]) > 0
@@ -203,11 +203,11 @@ def test_fitting_finds_the_largest_factor_that_fits(finished: Path) -> None:
         every = [line for length in ("1K", "2K") for line in records(finished, length)]
         return max(int(line["tokens"]["text"]) + len(line["page_list"]) * rule.tokens(*size) + 64 for line in every)
 
-    said = command("audit", finished, "--fit", "qwen2.5-vl", "--window", "qwen2.5-vl=1024", "-q").out
+    said = command("audit", finished, "--count-as", "qwen2.5-vl", "--shrink", "--fits", "qwen2.5-vl=1024", "-q").out
     (factor,) = re.findall(r"resize images by 0\.(\d\d)", said)
     assert most(int(factor)) <= 1024 < most(int(factor) + 1)
     assert f"{most(int(factor)):,}" in said
-    no_room = command("audit", finished, "--fit", "qwen2.5-vl", "--window", "qwen2.5-vl=90", "-q")
+    no_room = command("audit", finished, "--count-as", "qwen2.5-vl", "--shrink", "--fits", "qwen2.5-vl=90", "-q")
     assert "no factor makes all fit" in no_room.out
 
 
@@ -226,7 +226,7 @@ def test_a_downloaded_file_is_known_by_its_place_and_counted_by_the_builders_pro
     text = "".join(json.dumps({**{key: line[key] for key in kept}, "extra": 1}) + "\n" for line in lines)
     (data / "mmlongdoc_K8.jsonl").write_text(text)
     for path in (data / "mmlongdoc_K8.jsonl", tmp_path / "mmlb_data", data):
-        code, found = audited(path, "--models", "gemma3")
+        code, found = audited(path, "--count-as", "gemma3")
         assert code == 0
         counted = found["documentQA/mmlongdoc_K8.jsonl"]
         assert counted["examples"] == len(lines)
@@ -272,7 +272,7 @@ def test_the_price_of_a_picture_a_document_and_a_text(finished: Path, source: Pa
     picture = next((finished / "mmlb_image").rglob("*.jpg"))
     document = source / "documents/ash.pdf"
     (tmp_path / "notes.txt").write_text("Which bell rings at the mill?")
-    ran = command("count", picture, document, tmp_path / "notes.txt", "--models", "gemma3,qwen2.5-vl", "--json")
+    ran = command("count", picture, document, tmp_path / "notes.txt", "--count-as", "gemma3,qwen2.5-vl", "--json")
     priced = [json.loads(line)["tokens"] for line in ran.out.splitlines()]
     assert [row["mmlongbench"] for row in priced] == [196, 2 * 196, 7]
     assert [row["gemma3"] for row in priced] == [260, 520, 7]
@@ -292,7 +292,7 @@ def test_a_file_that_cannot_be_counted_is_named_and_the_others_are_counted(tmp_p
     (folder / "cut.png").write_bytes(whole[:20])
     Image.new("L", (28, 28)).save(folder / "moving.gif", save_all=True, append_images=[Image.new("L", (28, 28), 9)])
     for things in ((folder,), (folder / "cut.png", folder / "good.png")):
-        ran = command("count", *things, "--models", "qwen2.5-vl", "--json")
+        ran = command("count", *things, "--count-as", "qwen2.5-vl", "--json")
         assert ran.code == 1
         assert [json.loads(line)["tokens"]["mmlongbench"] for line in ran.out.splitlines()] == [200]
         assert "cut.png" in ran.err
@@ -318,7 +318,7 @@ def test_every_family_can_be_counted_as_others_have_released_it(families: Path, 
         copy = tmp_path / path.relative_to(families)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, "utf-8")
-    code, found = audited(tmp_path / "mmlb_data", "--models", "gemma3")
+    code, found = audited(tmp_path / "mmlb_data", "--count-as", "gemma3")
     assert code == 0
     assert {*found} == {
         str(path.relative_to(tmp_path / "mmlb_data")) for path in (tmp_path / "mmlb_data").rglob("*.json*")
@@ -364,8 +364,8 @@ def test_an_image_that_a_model_refuses_is_said_wherever_the_file_is(finished: Pa
     (tmp_path / "mmlb_image").unlink()
     shutil.copytree(finished / "mmlb_image", tmp_path / "mmlb_image")
     Image.new("RGB", (2000, 3)).save(tmp_path / "mmlb_image" / lines[0]["page_list"][0])
-    args = (path, "--models", "qwen2.5-vl", "--window", "qwen2.5-vl=8K", "--html", tmp_path / "page.html")
-    ran = command("audit", *args, "--fit", "qwen2.5-vl")
+    args = (path, "--count-as", "qwen2.5-vl", "--fits", "qwen2.5-vl=8K", "--html", tmp_path / "page.html")
+    ran = command("audit", *args, "--shrink")
     assert "refused" in ran.out
     assert "hold an image that the model refuses: not fitted" in ran.out
     assert "refused)</td>" in (tmp_path / "page.html").read_text()
@@ -408,7 +408,7 @@ def test_a_units_image_costs_what_it_costs_at_its_place(finished: Path, tmp_path
     lines[0]["page_list"] = list(dict.fromkeys(pages))[:12]
     path = of_one(finished, tmp_path, [json.dumps(line) + "\n" for line in lines])
     rows, units = tmp_path / "rows.jsonl", tmp_path / "units.jsonl"
-    command("audit", path, "--models", "minicpm-v-2.6,idefics3", "--per-example", rows, "--items", units, "-q")
+    command("audit", path, "--count-as", "minicpm-v-2.6,idefics3", "--per-example", rows, "--items", units, "-q")
     (row,), parts = read_rows(rows), read_rows(units)
     assert len(parts) == 12
     for model in ("minicpm-v-2.6", "idefics3"):
@@ -489,7 +489,7 @@ def test_a_release_in_a_folder_whose_name_is_no_utf_8_is_read_like_any_other(fin
 
 
 def test_whole_numbers_of_an_audit_are_printed_as_such(finished: Path) -> None:
-    (line, *_) = map(json.loads, command("audit", finished, "--json", "--models", "qwen2.5-vl").out.splitlines())
+    (line, *_) = map(json.loads, command("audit", finished, "--json", "--count-as", "qwen2.5-vl").out.splitlines())
     spreads = [line["text"], line["image"], line["images"], line["models"]["qwen2.5-vl"]["tokens"]]
     assert all(isinstance(spread[key], int) for spread in spreads for key in ("min", "max"))
     assert isinstance(line["fill"]["min"], float)
@@ -512,7 +512,7 @@ def test_stats_of_what_cannot_be_read_exit_with_1(finished: Path, tmp_path: Path
 def test_a_broken_picture_is_named_and_an_odd_orientation_is_none(tmp_path: Path) -> None:
     text = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x02\0\0\0\x026\0\0\0\0\0\0\0"  # the orientation as a text
     Image.new("RGB", (280, 560)).save(tmp_path / "odd.jpg", exif=b"Exif\0\0" + text)
-    ran = command("count", tmp_path / "odd.jpg", "--models", "qwen2.5-vl", "--json")
+    ran = command("count", tmp_path / "odd.jpg", "--count-as", "qwen2.5-vl", "--json")
     assert json.loads(ran.out)["what"] == "280 × 560"
     (tmp_path / "cut.jpg").write_bytes((tmp_path / "odd.jpg").read_bytes()[:100])
     ran = command("count", tmp_path / "cut.jpg")

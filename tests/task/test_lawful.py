@@ -104,7 +104,9 @@ def test_an_audit_says_where_no_place_is_compared(installed: None, tmp_path: Pat
     made.save(str(tokenizer))
     out = build(tmp_path, ("Lined",), "--set", f"counter.tokenizer={tokenizer}")
     ran = command("audit", out, "--tokenizer", tokenizer)
-    said = f"places in the prompt: 6, 6 not compared, for the tokenizer {tokenizer} may merge texts across newlines"
+    said = (
+        f"places in the prompt: 6, 6 not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
+    )
     assert ran.code == 0
     assert f"tiles/Lined_K1.jsonl: {said} (first line 1, tile-0)" in ran.out
     assert "not compared" not in command("audit", lawful).out

@@ -234,7 +234,7 @@ def test_script_refuses_another_file(tmp_path: Path) -> None:
 
 
 def convert_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("convert_llama2", DATA / "convert_llama2.py")
+    spec = importlib.util.spec_from_file_location("convert_llama2", Path(__file__).with_name("convert_llama2.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

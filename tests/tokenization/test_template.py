@@ -1,7 +1,6 @@
 """Chat templates: what they write, where the images stand, where they come from, and how special tokens count."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -80,12 +79,6 @@ def test_a_template_that_knows_no_images_writes_texts() -> None:
     assert ChatTemplate("text alone", text).pieces([("user", ["a", "b"])]) == ["ab"]
 
 
-def test_jinja2_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2.sandbox", None)
-    with pytest.raises(TokenizationError, match="chat template 'mine': install jinja2"):
-        ChatTemplate("mine", QWEN + " ").render(TURNS)
-
-
 # Loading
 
 
@@ -96,7 +89,7 @@ def folder(tmp_path: Path) -> Path:
         "eos_token": None,
         "add_bos_token": True,
         "chat_template": [{"name": "tool_use", "template": "no"}, {"name": "default", "template": STRINGS}],
-        "extra_special_tokens": {"image_token": "<image>"},
+        "image_token": "<image>",
     }
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
     return tmp_path
@@ -180,3 +173,18 @@ def test_special_tokens_count_as_one(tokenizer: str) -> None:
     assert text.count_pieces(["", ""], template.placeholder) == 0
     with pytest.raises(TokenizationError, match="lone surrogate"):
         text.count_pieces(["\ud800"], "")
+
+
+def test_what_a_processor_puts_around_an_image_merges_with_the_text_beside_it(tmp_path: Path) -> None:
+    vocab = {each: at for at, each in enumerate(("Ċ", "ĊĊ", "ĊĊĊ", "a", "<i>"))}
+    model = Tokenizer(models.BPE(vocab=vocab, merges=[("Ċ", "Ċ"), ("ĊĊ", "Ċ")]))
+    model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    model.save(str(tmp_path / "plain.json"))
+    model.add_special_tokens(["<i>"])
+    model.save(str(tmp_path / "special.json"))
+    special, plain = (load_tokenizer(str(tmp_path / f"{name}.json")) for name in ("special", "plain"))
+    for text in (special, plain):
+        assert text.count_pieces(["a", "a"], "<i>", "\n\n") == 2  # less the two that the image has
+        assert text.count_pieces(["a\n", "\na"], "<i>", "\n\n") == 2  # three newlines are one token, too
+        assert text.count_pieces(["a\n\n", "a"], "<i>", "\n\n") == 3  # three newlines and one
+        assert text.count_pieces(["a\n\n"], "<i>", "\n\n") == 2

@@ -17,12 +17,15 @@ from tokenization.vision.cells import (
     area_share,
     broken_rows,
     budgeted_patches,
+    fitted_cells,
     fixed,
+    limited_patches,
     native_grid,
     padded_cells,
     patch_cells,
 )
 from tokenization.vision.tiles import (
+    alike_crops,
     anyres,
     best_fit,
     canvas,
@@ -46,6 +49,7 @@ from tokenization.vision.tiles import (
 )
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "vision_vectors.json").read_text(encoding="utf-8"))
+FAMILIES: dict[str, Any] = json.loads((Path(__file__).parent / "family_vectors.json").read_text(encoding="utf-8"))
 RULES = vision_rules()
 BY_IMAGES = {"deepseek-vl2", "idefics2", "llava-onevision", "minicpm-v-2.6", "minicpm-v-4.6", "nvila", "nvila-lite"}
 MADE_UP = Provenance("counted by hand", "made up")
@@ -82,6 +86,14 @@ def test_every_vector_of_the_reference() -> None:
                 assert RULES[key].tokens(width, height) == PatchRule().tokens(width, height)
             else:
                 refused(RULES[key], width, height)
+
+
+@pytest.mark.parametrize("name", FAMILIES["tokens"])
+def test_vectors_of_the_newer_families(name: str) -> None:
+    """Made by `tests/loaders/check_processors.py --vectors` with the processors of transformers 5.24.0; those of Gemma
+    4 with another budget by its image processor, those of Kimi-VL by a copy of the model's own code.
+    """
+    assert [RULES[name].tokens(*size) for size in FAMILIES["sizes"]] == FAMILIES["tokens"][name]
 
 
 @pytest.mark.parametrize(
@@ -178,6 +190,24 @@ def test_every_vector_of_the_reference() -> None:
             budgeted_patches,
             {"patch": 2, "budget": 9, "max_side": 20, "multiplier": 1.5},
             {(2, 2): 2, (4, 4): 6, (8, 8): 14, (100, 1): 14},
+        ),
+        # about 12 cells of 2 pixels, at any size; a thin image is one cell high
+        (
+            fitted_cells,
+            {"cell": 2, "budget": 12, "markers": 1},
+            {(4, 3): 12 + 1, (400, 300): 12 + 1, (5, 5): 9 + 1, (90, 1): 12 + 1, (1, 9): 10 + 1},
+        ),
+        # cells of 4 pixels, rounded up; 36 patches are shrunk to 25, 5 x 5
+        (
+            limited_patches,
+            {"patch": 2, "merge": 2, "max_patches": 25, "max_side": 99, "markers": 1},
+            {(4, 4): 2, (5, 4): 3, (12, 12): 9 + 1, (1, 40): 10 + 1},
+        ),
+        # a square is the most like 2 x 2, of two like shapes the one of its size
+        (
+            alike_crops,
+            {"side": 10, "per_crop": 7, "grids": [(1, 1), (2, 2), (3, 1)]},
+            {(10, 10): 2 * 7, (20, 20): 5 * 7, (30, 11): 4 * 7},
         ),
         # an edge of 8 pixels and 12 cells of 2
         (
@@ -308,6 +338,17 @@ def test_limits() -> None:
     assert RULES["qwen2.5-vl"].max_images is None
 
 
+def test_what_was_only_read_is_not_exact() -> None:
+    services = ("gpt-", "o3", "o4-", "openai-", "claude", "gemini-")
+    for name, rule in RULES.items():
+        assert not (rule.exact and (name.startswith(services) or rule.provenance.checked == "nothing; read")), name
+    assert not RULES["mplug-owl3"].exact
+    assert RULES["gemma4-1120"].exact
+    assert {rule.text for name, rule in RULES.items() if name.startswith(("claude", "gemini"))} == {""}
+    assert {rule.text for name, rule in RULES.items() if name.startswith("mmlongbench")} == {"llama2"}
+    assert RULES["gpt-5.6-high"].text == "tiktoken:o200k_base"
+
+
 # Any size
 
 
@@ -330,7 +371,10 @@ def test_counts_or_refuses(name: str, width: int, height: int, n_images: int) ->
 @pytest.mark.parametrize("size", [(60_000, 60_000), (2**31 - 1, 2**31 - 1)])
 @pytest.mark.parametrize("name", RULES)
 def test_huge_images_are_counted(name: str, size: tuple[int, int]) -> None:
-    assert RULES[name].tokens(*size) > 0
+    if RULES[name].parameters.get("is_strict"):
+        assert "patches, at most 30000" in refused(RULES[name], *size)
+    else:
+        assert RULES[name].tokens(*size) > 0
 
 
 @pytest.mark.parametrize("size", [(1, 100_000), (100_000, 1), (1, 2**31 - 1), (1, 1)])

@@ -57,7 +57,22 @@ WRITTEN = [*RULES, *(alias for table in TABLES.values() for alias in table.get("
         ("CohereLabs/command-a-vision-07-2025", "cohere2-vision"),
         ("zai-org/GLM-4.5V-FP8", "glm-4.1v"),
         ("THUDM/GLM-4.1V-9B-Thinking", "glm-4.1v"),
+        ("zai-org/GLM-4.6V-Flash", "glm-4.6v"),
+        ("Qwen/Qwen3.5-35B-A3B-FP8", "qwen3.5-vl"),
+        ("qwen3.6-27b", "qwen3.6-vl"),
+        ("OpenGVLab/InternVL3_5-8B-HF", "internvl3.5"),
+        ("google/gemma-4-E4B-it", "gemma4"),
+        ("google/gemma-4-26B-A4B-it", "gemma4"),
+        ("moonshotai/Kimi-VL-A3B-Instruct", "kimi-vl"),
+        ("moonshotai/Kimi-VL-A3B-Thinking-2506", "kimi-vl-a3b-thinking-2506"),
+        ("mPLUG/mPLUG-Owl3-7B-240728", "mplug-owl3"),
         ("gpt-4o", "gpt-4o"),
+        ("gpt-5.4-mini", "gpt-5-mini"),
+        ("gpt-5.6-sol", "gpt-5.6"),
+        ("claude-fable-5", "claude-high-resolution"),
+        ("claude-haiku-4-5-20251001", "claude"),
+        ("gemini-2.5-pro", "gemini-2.5"),
+        ("gemini-3.5-flash", "gemini-3"),
         ("gpt-4o-2024-08-06", "gpt-4o"),
         ("openai/gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
         ("gpt-4.1", "gpt-4o"),
@@ -94,14 +109,15 @@ def test_no_name_means_two_rules() -> None:
 def test_the_table_has_no_other_keys_and_every_formula_is_used() -> None:
     keys = {"formula", "numbers", "checked", "parameters", "note", "aliases", "crowd", "is_numbered", "shared"}
     for name, table in TABLES.items():
-        assert name == "texts" or set(table) <= keys | {"max_images", "variant_of"}, name
+        assert name == "texts" or set(table) <= keys | {"max_images", "variant_of", "exact", "text", "around"}, name
     assert {table["formula"] for table in TABLES.values() if "formula" in table} == {*FORMULAS}
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("InternVL3_5-8B", "Ovis2.5-9B", "GLM-4V-9B", "gemma-3n-E4B-it", "gpt-4o-audio-preview", "gemini-2.5-pro"),
+        *("Ovis2.5-9B", "GLM-4V-9B", "gemma-3n-E4B-it", "gpt-4o-audio-preview", "gemini-4-argon", "gpt-6.1-sol"),
+        *("claude-opus-5", "gpt-6-luna"),
         *("Llama-3.3-70B-Instruct", "qwen2.5-7b-instruct", "MiniCPM-Llama3-V-2_5", "phi-4", "gpt", "", "/", "größe"),
         "\0",
     ],

@@ -44,7 +44,7 @@ def predictions(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.fixture(scope="module")
 def options(predictions: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     suspects = suspect_lines(tmp_path_factory.mktemp("review"))
-    models = ("--models", "qwen2.5-vl,gemma3", "--window", "gemma3=1K")
+    models = ("--count-as", "qwen2.5-vl,gemma3", "--fits", "gemma3=1K")
     return (*models, "--scores", predictions, "--suspects", suspects)
 
 

@@ -53,7 +53,7 @@ def values(path: Path) -> object:
 
 def test_every_link_of_a_site_is_a_file_and_nothing_is_asked_of_a_host(finished: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
-    ran = static(finished, site, "--models", "qwen2.5-vl", "--limit", 2)
+    ran = static(finished, site, "--count-as", "qwen2.5-vl", "--limit", 2)
     files = [path for path in site.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     assert f"4 examples, {len(files)} files, {size:,} bytes; 8 more have no page (--limit)" in ran.out
@@ -131,7 +131,7 @@ def test_a_site_has_answers_scores_differences_and_findings(finished: Path, tmp_
     records = [json.loads(line) for line in (finished / "mmlb_data" / str(PREDICTION["file"])).read_text().splitlines()]
     answers = written(tmp_path / "model-a.jsonl", *({**PREDICTION, "id": each["id"]} for each in records))
     found = written(tmp_path / "found.jsonl", FINDING)
-    given = ("--predictions", answers, "--against", finished, "--models", "all", "--shortcuts", found)
+    given = ("--predictions", answers, "--against", finished, "--count-as", "all", "--shortcuts", found)
     ran = static(finished, tmp_path / "site", "--limit", 1, *given, "-q")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     page = (tmp_path / "site/example-0-1.html").read_text("utf-8")
@@ -169,8 +169,8 @@ def test_the_command_serves_on_a_free_port_until_it_is_interrupted(finished: Pat
     ("words", "said"),
     [
         (["--limit", "3"], ("--limit is for --static",)),
-        (["--models", "qwen9"], ("no model 'qwen9' is known",)),
-        (["--window", "gemma3=1K"], ("is not among the models",)),
+        (["--count-as", "qwen9"], ("no model 'qwen9' is known",)),
+        (["--fits", "gemma3=1K"], ("is not among the models",)),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(finished: Path, words: list[str], said: tuple[str, ...]) -> None:

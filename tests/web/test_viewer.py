@@ -24,7 +24,7 @@ K1, K2 = "documentQA/mmlongdoc_K1.jsonl", "documentQA/mmlongdoc_K2.jsonl"
 
 @pytest.fixture(scope="module")
 def asked(tiles: Path, scores: Path) -> TestClient:
-    models = ("--models", "qwen2.5-vl,gemma3", "--window", "gemma3=1K")
+    models = ("--count-as", "qwen2.5-vl,gemma3", "--fits", "gemma3=1K")
     return viewer(tiles, "--scores", scores, *models)
 
 
@@ -147,7 +147,7 @@ def test_a_model_rescales_and_says_what_fits(asked: TestClient, tiles: Path) -> 
     assert any("more than fit the window" in note for note in gemma["notes"])
     assert gemma["start"] == [sum(gemma["cost"][:block]) for block in range(len(gemma["cost"]))]
     assert asked.get("/data/example-0-1-model-2.json").status_code == 404
-    wide = viewer(tiles, "--models", "gemma3", "--window", "gemma3=64K").get("/data/example-0-1-model-0.json").json()
+    wide = viewer(tiles, "--count-as", "gemma3", "--fits", "gemma3=64K").get("/data/example-0-1-model-0.json").json()
     left = wide["room"] - wide["total"]
     said = f"the prompt fits the window: {wide['total']:,} of {wide['room']:,} tokens, {left:,} left"
     assert said in wide["notes"]

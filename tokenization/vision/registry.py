@@ -195,7 +195,7 @@ def rule_fields(rule: VisionRule) -> dict[str, Any]:
     return values | {each.name: found for each in others if (found := getattr(rule, each.name)) != each.default}
 
 
-_NOT_COUNTING = ("name", "formula", "parameters", "provenance", "among", "by_place", "variant_of")
+_NOT_COUNTING = ("name", "formula", "parameters", "provenance", "among", "by_place", "variant_of", "exact", "text")
 """The fields of a rule that its values have in another form, or that no count depends on."""
 
 
@@ -248,9 +248,6 @@ def _load(points: list[EntryPoint]) -> VisionRule:
 
 
 def _described(points: list[EntryPoint]) -> str:
-    found = (f"{point.name!r} ({point.value} of {_origin(point)})" for point in points)
+    origins = [point.dist.name if point.dist else "an unnamed distribution" for point in points]
+    found = (f"{point.name!r} ({point.value} of {origin})" for point, origin in zip(points, origins, strict=True))
     return f"vision rule {' and '.join(found)}"
-
-
-def _origin(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "an unnamed distribution"

@@ -174,13 +174,12 @@ def alike_crops(width: int, height: int, *, side: int, per_crop: int, grids: Ite
     shape, then in size.
     """
 
-    def overlap(across: int, down: int, other_height: float, other_width: float) -> float:
-        shared = min(across, other_width) * min(down, other_height)
-        return shared / (across * down + other_height * other_width - shared)
-
     def likeness(grid: tuple[int, int]) -> float:
         across, down = grid[0] * side, grid[1] * side
-        return 100 * overlap(across, down, height / width * across, across) + overlap(across, down, height, width)
+        shown = (across, height / width * across), (width, height)  # the image as wide as the grid, and as it is
+        shared = [min(across, wide) * min(down, high) for wide, high in shown]
+        shape, size = (each / (across * down + math.prod(of) - each) for each, of in zip(shared, shown, strict=True))
+        return 100 * shape + size
 
     columns, rows = max(grids, key=likeness)
     return (columns * rows + 1) * per_crop

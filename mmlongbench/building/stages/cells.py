@@ -79,7 +79,7 @@ def _write_files(session: Session, name: str, length: int, lines: Iterable[Recor
                     yield line
 
         if spec.format is JSON_LINES:
-            write_whole(out / files.public, (line.line.encode() for line in packed()))
+            write_whole(out / files.public, (line.line for line in packed()))
         else:
             write_whole(out / files.public, spec.format.bundle(line.record for line in packed()))
     written = [(files.public, spec.format)] if spec.format is not JSON_LINES else []

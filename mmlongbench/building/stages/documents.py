@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
-from mmlongbench.building.shard_results import DocumentLine, PartedPage, ReadDocument, RefusedDocument
+from mmlongbench.building.shard_results import DOCUMENTS, DocumentLine, PartedPage, ReadDocument, RefusedDocument
 from mmlongbench.building.source_files import DocumentFile, SourceFiles
 from mmlongbench.building.source_files import parts_of as files_of_document
 from mmlongbench.documents.pages import parts_of, read_pages_of, sizes_of
@@ -27,6 +28,14 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
     """
     plan = session.plans[shard.dataset]
     file, task, limits, dpi = plan.documents[shard.name], plan.bound.task, plan.spec.limits, plan.spec.pages.dpi
+    for (
+        other
+    ) in session.plans.values():  # two datasets often ask about the same documents, such as with text and without
+        if other is not plan and _deciding(other, shard.name) == _deciding(plan, shard.name):
+            known = Shard("documents", other.spec.name, shard.name)
+            if session.build_dir.is_done(known):
+                yield from session.build_dir.read(known, DOCUMENTS)
+                return
     with reading(session.source_files, shard.dataset, file):
         if plan.ocr:
             check_engine(plan.ocr)
@@ -49,6 +58,13 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
                 [number for number, page in enumerate(pages) if page.is_text_hidden and has_texts],
             )
     yield line
+
+
+def _deciding(plan: DatasetPlan, name: str) -> tuple[object, ...]:
+    """Return all that decides the line of a document."""
+    task, spec = plan.bound.task, plan.spec
+    asked = task.page_keys, task.page_texts, task.page_crops
+    return plan.documents.get(name), spec.pages, spec.limits, asked, plan.ocr
 
 
 @contextmanager

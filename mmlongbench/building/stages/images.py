@@ -73,7 +73,7 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     _, pictures = session.needed_images(shard.dataset)
     for path, name in pictures[block * PICTURES_OF_SHARD : (block + 1) * PICTURES_OF_SHARD]:
-        target, data = build_dir.file(f"{IMAGES}/{path}"), dataset.sources.images[name].released()
+        target, data = build_dir.file(f"{IMAGES}/{path}"), dataset.sources.images.released(name)
         sha256 = hashlib.sha256(data).hexdigest()
         if not target.is_file():
             write_whole(build_dir.out / IMAGES / path, [data])

@@ -1,12 +1,13 @@
 """The questions stage: chooses the rows that are asked about. Nothing here depends on the lengths that are built."""
 
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
-from mmlongbench.building.dataset import Dataset, row_of
+from mmlongbench.building.dataset import Dataset, StoredRows, row_of
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.stages.rankings import retrieval_counts
@@ -20,6 +21,9 @@ from mmlongbench.release.lock import QuestionCounts
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import InOrder
+
+MAX_HELD = 10_000
+"""How many rows are held in memory; the others are read again. A row takes about two kilobytes."""
 
 
 def question_shards(session: Session, name: str) -> list[Shard]:
@@ -36,46 +40,53 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
     """
     dataset, build_dir, name = session.dataset(shard.dataset), session.build_dir, shard.dataset
     build_dir.discard_from("negatives", name)
-    # readable rows, and the rejects of the others, by their place in the source
-    rows: dict[int, Row] = {}
-    rejects: dict[int, Reject] = {}
-    kind = dataset.plan.bound.reader_type.row_type
-    for number, line in enumerate(build_dir.read(rows_shard(name), ROWS)):
-        if isinstance(line, Reject):
-            rejects[number] = line
-        else:
-            rows[number] = row_of(line, kind, build_dir, rows_shard(name))
-    readable = {row.id: place for place, row in enumerate(rows.values())}  # places among the readable rows
-    place = {row.id: number for number, row in rows.items()}
-    read = len(rows) + len(rejects)
     with calling("builder", dataset.spec.builder, "selects()"):
         is_asked = dataset.builder.selects(dataset.sources)
         if is_asked is not None and not callable(is_asked):
             raise DraftError(f"returned a {type(is_asked).__name__}, expected a function of a row, or None")
-        if is_asked:
-            rows = {number: row for number, row in rows.items() if is_asked(row)}
-    most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
-    chosen: set[str] = set()
-    noted: Counter[str] = Counter()
+    # Most rows stay on disk, because there may be millions. Readable rows are called by their place among these;
+    # `numbers` says which lines of the source they are, and `starts` where they begin in the result of the rows stage.
+    numbers, starts = array("q"), array("q")
+    held: dict[int, Row] = {}
+    rejects: dict[int, Reject] = {}  # by the line of the source
+    drawn: list[_Drawn] = []
+    drawn_of, kind = _drawing(dataset), dataset.plan.bound.reader_type.row_type
+    for number, (start, line) in enumerate(build_dir.read_placed(rows_shard(name), ROWS)):
+        if isinstance(line, Reject):
+            rejects[number] = line
+            continue
+        row = row_of(line, kind, build_dir, rows_shard(name))
+        with calling("builder", dataset.spec.builder, "selects()"):
+            if is_asked is None or is_asked(row):
+                drawn.append(drawn_of(row, len(starts)))
+                if len(held) < MAX_HELD:
+                    held[len(starts)] = row
+        numbers.append(number)
+        starts.append(start)
+    read, rows = len(numbers) + len(rejects), StoredRows(build_dir, name, kind, starts)
+    most = len(drawn) if dataset.spec.sample.n is None else dataset.spec.sample.n
+    chosen: dict[int, str] = {}
+    noted, repaired = Counter[str](), Counter[str]()
     examined = 0
-    for row in _drawn_order(list(rows.values()), dataset):
+    for place in _in_drawn_order(drawn, dataset):
         if len(chosen) >= most:
             break
         examined += 1
+        row = held.pop(place) if place in held else rows[place]
         fault, notes = _admission(row, dataset)
         noted.update(notes)
         if fault:
-            rejects[place[row.id]] = reject_row(name, row, fault)
+            rejects[numbers[place]] = reject_row(name, row, fault)
         else:
-            chosen.add(row.id)
-    kept = [row for row in rows.values() if row.id in chosen]
-    yield from (Asked(readable[row.id], row.id) for row in kept)
+            chosen[place] = row.id
+            repaired.update(row.repairs)
+    kept = sorted(chosen.items())
+    yield from (Asked(place, id) for place, id in kept)
     yield from (rejects[number] for number in sorted(rejects))
     rejected, skipped = Counter[str](), Counter[str]()
     for reject in rejects.values():
         (skipped if reject.fault.is_expected else rejected)[reject.fault.reason] += 1
-    unseen = len(rows) - examined
-    repaired = Counter(repair for row in kept for repair in row.repairs)
+    unseen = len(drawn) - examined
     # the lock has these only if they count something
     more: dict[str, Any] = {
         "not_selected": read - len(kept) - len(rejects) - unseen,
@@ -83,7 +94,7 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
         "noted": dict(sorted(noted.items())),
     }
     if dataset.builder.spec.page_rankings:
-        ranks = (dataset.sources.page_ranking(row.id).gold_ranks for row in kept)
+        ranks = (dataset.sources.page_ranking(id).gold_ranks for _, id in kept)
         more["retrieval"] = retrieval_counts(dataset.spec, ranks)
     counts = QuestionCounts(
         read=read,
@@ -96,28 +107,41 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
     yield RowCounts(counts, build_dir.fingerprint(rows_shard(name)))
 
 
-def _drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
-    """Return the rows in the order in which they are sampled. Rows with the same value of the field `sample.by` stand
-    together, and the values have a drawn order. If `sample.stratify` names a field, the values of that field take
-    turns.
-    """
+_Drawn: TypeAlias = tuple[int, int, str, int, str]
+"""What decides when a row is examined: the ranks of its field `sample.by` and of its id, its id, its place, and the
+value of its field `sample.stratify`."""
+
+
+def _drawing(dataset: Dataset) -> Callable[[Row, int], _Drawn]:
+    """Return the function that draws for a row and its place."""
     sample, draws = dataset.spec.sample, dataset.sources.sample_draws
     fields = dataset.plan.bound.reader_type.row_type.model_fields
     for field in filter(None, (sample.by, sample.stratify)):
         if field not in fields:
             hint = nearest(field, fields)
             raise ManifestError(f"dataset {dataset.spec.name!r}: sample: rows have no field {field!r}{hint}")
-    key = lambda row: (draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id)  # noqa: E731
-    ordered = sorted(rows, key=key)
-    if sample.stratify is None:
-        return ordered
+
+    def draw(row: Row, place: int) -> _Drawn:
+        stratum = str(getattr(row, sample.stratify)) if sample.stratify else ""
+        return draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id, place, stratum
+
+    return draw
+
+
+def _in_drawn_order(drawn: list[_Drawn], dataset: Dataset) -> list[int]:
+    """Return the places of rows in the order in which they are sampled. Rows with the same value of the field
+    `sample.by` stand together, and the values have a drawn order. If `sample.stratify` names a field, the values of
+    that field take turns.
+    """
+    drawn.sort()
+    if dataset.spec.sample.stratify is None:
+        return [place for _, _, _, place, _ in drawn]
     turns: Counter[str] = Counter()
     spread = []
-    for row in ordered:
-        stratum = str(getattr(row, sample.stratify))
-        spread.append((turns[stratum], draws.rank("stratum", stratum), row))
+    for _, _, _, place, stratum in drawn:
+        spread.append((turns[stratum], dataset.sources.sample_draws.rank("stratum", stratum), place))
         turns[stratum] += 1
-    return [row for _, _, row in sorted(spread, key=lambda entry: entry[:2])]
+    return [place for _, _, place in sorted(spread, key=lambda entry: entry[:2])]
 
 
 def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...]]:

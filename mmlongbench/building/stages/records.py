@@ -18,15 +18,17 @@ from mmlongbench.building.shard_results import (
     SharedCounts,
     ShownImages,
 )
-from mmlongbench.draft import Draft
+from mmlongbench.draft import Draft, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples, pack
 from mmlongbench.packing.place import Depth
+from mmlongbench.packing.pricing import RefusedImage
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
+from mmlongbench.release.example_cost import tokens_as
 from mmlongbench.release.items import ItemColumns
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
@@ -54,6 +56,7 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     pages: set[str] = set()
     texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
+    before: tuple[Unit, ...] = ()  # other placements of a question show the same units
     for line, example in pack_rows(dataset, rows, parse_length(cell)):
         if example and dataset.sources.has_images:
             for path in example.prompt.images:
@@ -61,7 +64,8 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
                     pictures.setdefault(path, set()).add(origin)
         if example and isinstance(line, PackedRecord):
             pages.update(filter(None, line.items["image"]))
-            for unit in example.units:
+            known, before = set(map(id, before)), example.units
+            for unit in (unit for unit in example.units if id(unit) not in known):
                 if isinstance(unit.body, str):
                     said = [part for part in unit.parts if isinstance(part, str)] if unit.turns else [unit.body]
                     chars, digest = text_digest(next(iter(said), ""))
@@ -260,16 +264,30 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
 
 
 def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
-    """Return the examples of a draft; a unit whose picture cannot be decoded is excluded, and the next unit is taken
-    instead. If such a picture is required or part of a question, raise an error.
+    """Return the examples of a draft; a unit whose picture cannot be decoded, or is refused by the model that is
+    counted for, is excluded, and the next unit is taken instead. If such a picture is required or part of a question,
+    raise an error. The context ends where the model takes no further image.
     """
     faults: dict[str, str] = {}
     required = {path for unit in draft.required for path in unit.images}
     asked = {part.path for question in draft.questions for part in question.parts if isinstance(part, Image)}
+    most = dataset.pricer.counter.max_images
+    if most is not None:
+        most -= sum(isinstance(part, Image) for part in draft.instruction)
+        most -= sum(len(unit.images) for unit in draft.required)
+        most -= max(sum(isinstance(part, Image) for part in question.parts) for question in draft.questions)
+        if most < 0:
+            raise DoesNotFitError(f"{draft.id}: its required units have {-most} images more than the model takes")
     while True:
-        whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
+        is_whole = most is None and not faults
+        whole = draft if is_whole else replace(draft, take_order=Without(draft.take_order, faults, most))
         try:
             packed = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+        except RefusedImage as error:
+            if error.path in required | asked:
+                raise
+            faults[error.path] = "an image that the counted model refuses"
+            continue
         except (AttributeError, TypeError, ValueError) as error:
             units = islice(draft.take_order.units(length), 10_000)
             if fault := next(filter(None, map(unit_fault, units)), ""):
@@ -299,7 +317,7 @@ def _reject(dataset: Dataset, row: Row, error: DoesNotFitError | Rejected, lengt
 def _packed_record(dataset: Dataset, example: PackedExample, row: Row, first: FirstPlacements) -> PackedRecord:
     record, line = released_record(dataset, example, row)
     dataset.checks.check_placements(example, record, row, first)
-    return PackedRecord(line.decode(), _items(example), example.ran_dry, example.missing)
+    return PackedRecord(_items(example), example.ran_dry, example.missing, line)
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> tuple[Record, bytes]:
@@ -316,7 +334,9 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     """Return the record of a builder, with its length, tokens and needle positions added."""
     record = dataset.builder.record(example)
     count, placement = example.count, example.placement
-    tokens = {"text": count.text, "image": count.image, "reserve": example.reserve}
+    tokens: dict[str, object] = {"text": count.text, "image": count.image, "reserve": example.reserve}
+    if further := dataset.plan.bound.count_as:
+        tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
     added: dict[str, object] = {"length": count.total, "tokens": tokens}
     if dataset.canary:
         added["canary"] = dataset.canary

@@ -11,15 +11,18 @@ where texts are compared, so that an answer is found inside a sentence; for a se
 import re
 import string
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain, islice
+from math import ceil
 
 LONGEST_WORD = 255
 """A longer word is cut to this length for a search, because an index limits the length of its words."""
 WORDS_IN_SHINGLE = 5
 TEXTS_KEPT = 20_000
 """How many texts have their `forms` kept in memory for the next question; a hundred words take about 3 kB."""
+SHINGLES_KEPT = 4_000
+"""How many texts have their `shingles` kept in memory for the next question; a hundred words take about 8 kB."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLES_AND_POSSESSIVES = frozenset({"a", "an", "the", "s"})
@@ -203,20 +206,22 @@ def tokens(text: str) -> list[str]:
     return [word[:LONGEST_WORD] for word in _WORD.findall(folded)]
 
 
+@lru_cache(maxsize=SHINGLES_KEPT)
 def shingles(normalised: str) -> frozenset[str]:
     """Return all runs of five words of a normalised text; a shorter text is one shingle, an empty text has none."""
     words = normalised.split()
     if not words:
         return frozenset()
-    ends = range(WORDS_IN_SHINGLE, max(len(words), WORDS_IN_SHINGLE) + 1)
-    return frozenset(" ".join(words[end - WORDS_IN_SHINGLE : end]) for end in ends)
+    if len(words) <= WORDS_IN_SHINGLE:
+        return frozenset((" ".join(words),))
+    return frozenset(map(" ".join, zip(*(words[at:] for at in range(WORDS_IN_SHINGLE)), strict=False)))
 
 
 class NearDuplicates:
     """A collection of texts that tells whether another text is close to one of them.
 
-    The result is exact. Shared shingles are counted with an inverted index, so texts without shared shingles cost
-    nothing.
+    The result is exact. A text that is near one of `n` shingles has at least `threshold * n` of these, so it has one of
+    any `n - threshold * n + 1` of them: only so many are in an inverted index, and others cost a look-up each.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -226,20 +231,20 @@ class NearDuplicates:
         if not 0 < threshold <= 1:
             raise ValueError(f"a threshold of near-duplicates is above 0 and at most 1, not {threshold}")
         self._threshold = threshold
-        self._sizes: list[int] = []
-        self._holders: dict[str, list[int]] = {}
+        self._holders: dict[str, list[frozenset[str]]] = {}
 
     def add(self, found: frozenset[str]) -> None:
         """Add the shingles of a text."""
-        for shingle in found:
-            self._holders.setdefault(shingle, []).append(len(self._sizes))
-        self._sizes.append(len(found))
+        new = found.difference(self._holders)  # the rare ones, which few other texts have
+        for shingle in islice(chain(new, found - new), len(found) - ceil(self._threshold * len(found)) + 1):
+            self._holders.setdefault(shingle, []).append(found)
 
     def near(self, found: frozenset[str]) -> bool:
         """Return whether a text with these shingles is near one that was added."""
-        shared = Counter(holder for shingle in found for holder in self._holders.get(shingle, ()))
-        size = len(found)
-        return any(both >= self._threshold * (size + self._sizes[at] - both) for at, both in shared.items())
+        held = self._holders.keys() & found
+        others = {id(other): other for shingle in held for other in self._holders[shingle]}.values()
+        shared = ((other, len(found & other)) for other in others)
+        return any(both >= self._threshold * (len(found) + len(other) - both) for other, both in shared)
 
 
 def holder(names: Iterable[str]) -> Callable[[str], bool]:
@@ -249,4 +254,9 @@ def holder(names: Iterable[str]) -> Callable[[str], bool]:
     True
     """
     known = frozenset(form for name in names for form in needles(name))
-    return lambda text: any(form in forms(text) for form in known)
+
+    def holds(text: str) -> bool:
+        searched = forms(text)
+        return any(map(searched.__contains__, known))
+
+    return holds

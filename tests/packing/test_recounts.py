@@ -1,0 +1,67 @@
+"""Contexts under counters whose prices are only near: never over the budget, and as full as with exact prices."""
+
+from functools import cache
+from tempfile import TemporaryDirectory
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import mmlongbench.task as mt
+from mmlongbench.draft import Draft, Question
+from mmlongbench.lengths import TokenBudget
+from mmlongbench.packing.pack import DoesNotFitError, assemble, examples
+from mmlongbench.packing.pricing import Pricer
+from tokenization import CrossModalCounter, PatchRule, TextTokenizer, VisionRule, load_tokenizer, vision_rule
+
+WORDS = ("heron", "the", "of", "crosses", "quiet.", "harbour", "\n\n", "bells:\n", "12", " ", "—", "and")
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=60).map(" ".join)
+sizes = st.tuples(st.integers(200, 1300), st.integers(200, 1300))
+
+
+@cache
+def crossing() -> TextTokenizer:
+    """A byte-level tokenizer whose tokens span words, lines and units."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    said = [f"{one}{gap}{other}" for one in WORDS for gap in ("\n\n", " ") for other in WORDS]
+    trainer = trainers.BpeTrainer(vocab_size=900, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator(said, trainer)
+    with TemporaryDirectory() as folder:
+        tokenizer.save(f"{folder}/tokenizer.json")
+        return load_tokenizer(f"{folder}/tokenizer.json")
+
+
+RULES = (PatchRule(), *map(vision_rule, ("llava-onevision-nested", "deepseek-vl2", "minicpm-v-2.6", "idefics2")))
+"""The benchmark's rule; two with crowds, one with numbers, and one with tokens that neighbours share."""
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(texts | sizes, min_size=4, max_size=60),
+    st.integers(60, 12_000),
+    st.booleans(),
+    st.sampled_from(RULES),
+)
+def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(
+    bodies: list[str | tuple[int, int]], length: int, in_turns: bool, rule: PatchRule | VisionRule
+) -> None:
+    pictures = {f"{n}.jpg": body for n, body in enumerate(bodies) if not isinstance(body, str)}
+    shown = [body if isinstance(body, str) else mt.Image(f"{n}.jpg") for n, body in enumerate(bodies)]
+    units = [mt.Unit(f"u{n}", body, (n,), "own") for n, body in enumerate(shown)]
+    question = Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    draft = Draft((), mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,), in_turns=in_turns)
+    pricer, budget = Pricer(CrossModalCounter(crossing(), rule), pictures), TokenBudget(length, 8)
+    try:
+        (example,) = examples(draft, budget, [None], pricer, mt.Draws(("q",)))
+    except DoesNotFitError:
+        assume(False)
+    assert example.count == pricer.whole(example.prompt)
+    assert example.count.total <= budget.room
+    taken = len(example.units)
+    assert [unit.id for unit in example.units] == [unit.id for unit in units[:taken]]
+    if taken < len(units):
+        more = assemble(draft.instruction, units[: taken + 1], draft.separator, question.parts, in_turns=in_turns)
+        assert pricer.whole(more).total > budget.room or example.count.total >= 0.995 * budget.room

@@ -1,0 +1,213 @@
+"""Releases that are counted for a model: what their lock says, and that they hold all that counts them."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pymupdf
+import pytest
+from once import linked
+from one_dataset import write_lines
+from tiny import build, command, lock, records, rejects, relock, write_manifest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from mmlongbench.prompt import Prompt
+from mmlongbench.release.release import Release
+from tokenization import CrossModalCounter, load_template, load_tokenizer, vision_rule
+
+SPECIAL = ["<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"]
+TEMPLATE = """{% for m in messages %}<|im_start|>{{ m.role }}
+{% for p in m.content %}{% if p.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ p.text }}\
+{% endif %}{% endfor %}<|im_end|>
+{% endfor %}<|im_start|>assistant
+"""
+COUNTER = {"image": "qwen2.5-vl", "text": "own/tokenizer.json", "template": "own"}
+
+
+def write_own(folder: Path) -> None:
+    """Write a byte-level tokenizer with special tokens, and a chat template."""
+    folder.mkdir()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
+    )
+    texts = ["You are given a document with text and images, and a question. Answer: [answer]", "Document: ash, birch"]
+    tokenizer.train_from_iterator(texts * 20, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+
+
+@pytest.fixture(scope="module")
+def own(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny source with a manifest that counts for a model."""
+    folder = tmp_path_factory.mktemp("own") / "source"
+    shutil.copytree(source, folder)
+    write_own(folder / "own")
+    write_manifest(folder / "tiny.yaml", counter=COUNTER)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def moved(own: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release, whose tokenizer and template are nowhere but in it."""
+    folder = tmp_path_factory.mktemp("moved")
+    copy = folder / "source"
+    shutil.copytree(own, copy)
+    built = build(copy, folder / "out")
+    assert (built.code, built.err.count("Traceback")) == (0, 0), built.err
+    shutil.rmtree(copy)
+    return (folder / "out").rename(folder / "elsewhere")
+
+
+def test_every_prompt_is_counted_as_the_model_counts_it(own: Path, moved: Path) -> None:
+    text, template = load_tokenizer(str(own / "own/tokenizer.json")), load_template(str(own / "own"))
+    counter = CrossModalCounter(text, vision_rule("qwen2.5-vl"), template)
+    for length in ("1K", "2K"):
+        for example in Release.open(moved).examples("mmlongdoc", length):
+            assert example.tokens == counter.prompt(example.prompt.sized(lambda _: (400, 400)))
+            assert example.tokens.image == 198 * len(example.prompt.images)
+            assert example.tokens.total + example.reserve <= int(length[0]) * 1024
+    assert counter.prompt(Prompt.of([""]).sized(dict[str, tuple[int, int]]().__getitem__)).text > 0  # the template's
+
+
+def test_the_lock_has_the_whole_rule_and_the_release_its_files(moved: Path) -> None:
+    counter = lock(moved)["manifest"][0]["counter"]
+    assert counter["image"] == {
+        "model": "qwen2.5-vl",
+        "formula": "native_grid",
+        "numbers": dict(vision_rule("qwen2.5-vl").parameters),
+    }
+    assert (counter["tokenizer"]["name"], counter["template"]["name"]) == ("tokenizer.json", "own")
+    assert "exact" not in counter
+    kept = {f"{counter['tokenizer']['sha256']}.json", f"{counter['template']['sha256']}.jinja"}
+    assert {path.name for path in (moved / "tokenizers").iterdir()} == kept
+    assert {f"tokenizers/{name}" for name in kept} <= lock(moved)["files"].keys()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "RELEASE"),
+        ("verify", "RELEASE"),
+        ("show", "RELEASE"),
+        ("stats", "RELEASE"),
+        ("shortcuts", "RELEASE"),
+        ("rights", "RELEASE"),
+        ("diff", "RELEASE", "RELEASE"),
+        ("audit", "RELEASE", "--models", "qwen2.5-vl", "--items", "units.csv"),
+        ("view", "RELEASE", "--static", "site", "-q"),
+        ("score", "RELEASE", "p.jsonl", "--out", "scores"),
+        ("export", "RELEASE", "--to", "openai", "--out", "lines"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_works_where_the_files_of_the_counter_are_gone(
+    words: Sequence[str], moved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = [
+        {"file": f"documentQA/mmlongdoc_K{length}.jsonl", "id": each["id"], "prediction": "x"}
+        for length in (1, 2)
+        for each in records(moved, f"{length}K")
+    ]
+    write_lines(tmp_path / "p.jsonl", asked)
+    done = command(*(moved if word == "RELEASE" else word for word in words))
+    assert done.code == 0, done.err
+    assert "tokenizer.json" not in done.err
+
+
+def test_what_is_made_of_it_is_counted_alike(moved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    published = command("publish", moved, "--out", "public", "--allow-unknown-licence")
+    assert published.code == 0, published.err
+    assert "tokens are counted as qwen2.5-vl, texts by tokenizer.json" in Path("public/README.md").read_text()
+    taken = command("takedown", moved, "--document", "ash", "--out", "without")
+    assert taken.code == 0, taken.err
+    for words in (("audit", "public", "-q"), ("verify", "public"), ("audit", "without", "-q"), ("verify", "without")):
+        done = command(*words)
+        assert (done.code, done.err) == (0, ""), words
+
+
+def test_audit_show_and_card_say_for_which_model_it_was_counted(
+    moved: Path, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = "counted as qwen2.5-vl, texts by tokenizer.json, with the chat template own"
+    assert said in command("audit", moved).out
+    assert said.partition(" ")[2] in command("show", moved).out
+    lines = [json.loads(line) for line in command("audit", moved, "--json").out.splitlines()]
+    assert {line["counted_as"] for line in lines} == {said.removeprefix("counted as ")}
+    assert "counted_as" not in command("audit", finished, "--json").out
+
+
+def test_counts_that_are_estimates_are_named_so(own: Path, tmp_path: Path) -> None:
+    built = build(own, tmp_path / "out", "--set", "counter={image: claude-sonnet-4, text: llama2}")
+    assert built.code == 0, built.err
+    assert "tokens are estimates: what claude counts is not known exactly" in built.out + built.err
+    assert lock(tmp_path / "out")["manifest"][0]["counter"]["exact"] is False
+    audited = command("audit", tmp_path / "out")
+    assert audited.code == 0
+    assert "these are estimates" in audited.out
+
+
+def test_a_rule_that_this_version_does_not_know_is_named(moved: Path, tmp_path: Path) -> None:
+    release = linked(moved, tmp_path / "release")
+    relock(release, lambda found: found["manifest"][0]["counter"]["image"].update(formula="later"))
+    refused = command("audit", release)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "'qwen2.5-vl' cannot be made from what was recorded" in refused.err
+
+
+def test_an_unknown_model_is_one_line_with_the_nearest(own: Path, tmp_path: Path) -> None:
+    refused = build(own, tmp_path / "out", "--set", "counter=qwen2.6-vl")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "counter.image: no vision rule 'qwen2.6-vl': did you mean " in refused.err
+    unknown = build(own, tmp_path / "out", "--set", "counter=claude-sonnet-4")
+    assert (unknown.code, unknown.err.count("\n")) == (2, 1)
+    for part in (
+        "texts of claude-sonnet-4;",
+        "counter.text",
+        "the path of a tokenizer.json",
+        "a hub id",
+        "tiktoken:o200k_base",
+    ):
+        assert part in unknown.err
+
+
+def test_a_context_ends_where_the_model_takes_no_more_images(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = replace(vision_rule("qwen2.5-vl"), max_images=3)
+    monkeypatch.setattr("mmlongbench.manifest.model.vision_rule", lambda name: rule)
+    built = build(own, tmp_path / "out")
+    assert built.code == 0, built.err
+    assert "a prompt has at most 3 images" in built.err
+    assert "a unit with more images than the counted model takes" in built.out
+    examples = Release.open(tmp_path / "out").examples("mmlongdoc", "2K")
+    assert max(len(example.prompt.images) for example in examples) == 3
+    assert command("audit", tmp_path / "out", "-q").code == 0
+
+
+def test_an_image_that_the_model_refuses_is_a_reject_or_left_out(own: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "source"
+    shutil.copytree(own, folder)
+    with pymupdf.open(folder / "documents/birch.pdf") as document:
+        long = document.new_page(width=10, height=2500)  # 20 x 5000 pixels: more than 200 to 1
+        long.insert_text((1, 20), "a")
+        document.save(folder / "documents/other.pdf", no_new_id=True)
+    (folder / "documents/other.pdf").replace(folder / "documents/birch.pdf")
+    rows = json.loads((folder / "samples.json").read_text())
+    asked = [{**row, "evidence_pages": "[4]"} if "bark" in row["question"] else row for row in rows]
+    (folder / "samples.json").write_text(json.dumps(asked))
+    built = build(folder, tmp_path / "out")
+    assert built.code == 0, built.err
+    refused = {each["id"]: each for each in rejects(tmp_path / "out") if each["reason"] == "refused-image"}
+    assert [*refused] == ["mmlongdoc_1"]
+    assert "rule 'qwen2.5-vl' refuses it" in refused["mmlongdoc_1"]["found"]
+    assert "an image that the counted model refuses" in built.out
+    assert command("audit", tmp_path / "out", "-q").code == 0
