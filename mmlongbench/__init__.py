@@ -485,6 +485,7 @@ def export(
     form: str = "",
     variant: str = "",
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
+    progress: bool | None = False,
 ) -> "Exported":
     """Write examples of a release in the form of another tool. The folder appears complete or not at all.
 
@@ -501,6 +502,7 @@ def export(
             the target's first.
         variant: see `open_release`; datasets without this form cannot be exported.
         tasks: see `open_release`.
+        progress: see `build`.
 
     Returns:
         The number of examples, what was left out and why, and what a user must know to run the files.
@@ -514,10 +516,12 @@ def export(
     """
     from mmlongbench.exports.export import Choices
     from mmlongbench.exports.export import export as run
+    from mmlongbench.io.progress import Progress
 
     selection, folder = _selection(datasets, lengths, limit, subset), _path(out, "out")
     choices = Choices(images, model, max_tokens, form)
-    return run(open_release(release, variant=variant, tasks=tasks), selection, target, folder, choices)
+    opened = open_release(release, variant=variant, tasks=tasks)
+    return run(opened, selection, target, folder, choices, Progress(progress))
 
 
 def export_mix(
@@ -576,6 +580,7 @@ def collect(
     out: str | Path | None = None,
     variant: str = "",
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
+    progress: bool | None = False,
 ) -> "Collected":
     """Write the answers to requests that `export` wrote as predictions, in the order of the release.
 
@@ -586,6 +591,7 @@ def collect(
         out: the file of predictions; None: `predictions/<model>.jsonl`.
         variant: the form of the prompts that `export` wrote.
         tasks: see `open_release`.
+        progress: see `build`.
 
     Returns:
         How many examples have an answer, and the `problems` of the results.
@@ -597,9 +603,11 @@ def collect(
 
     """
     from mmlongbench.exports.collecting import collect as run
+    from mmlongbench.io.progress import Progress
 
     file = None if out is None else _path(out, "out")
-    return run(open_release(release, variant=variant, tasks=tasks), _paths(results, "results"), model, file)
+    opened = open_release(release, variant=variant, tasks=tasks)
+    return run(opened, _paths(results, "results"), model, file, Progress(progress))
 
 
 def score(

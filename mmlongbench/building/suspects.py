@@ -68,12 +68,14 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
         else:
             raw[raw_row.id] = raw_row
     rows, suspects = [], dict[str, Suspect]()
-    for id, raw_row in raw.items():
-        row = raw_row if isinstance(raw_row, RowFault) else cleaned(reader, plan.sources, raw_row, plan.spec.reader)
-        if isinstance(row, RowFault):
-            suspects[id] = Suspect(id, row.fault.reason, str(row.fault))
-        else:
-            rows.append(row)
+    with progress.bar(f"{plan.spec.name}: rows", len(raw)) as advance:
+        for id, raw_row in raw.items():
+            row = raw_row if isinstance(raw_row, RowFault) else cleaned(reader, plan.sources, raw_row, plan.spec.reader)
+            if isinstance(row, RowFault):
+                suspects[id] = Suspect(id, row.fault.reason, str(row.fault))
+            else:
+                rows.append(row)
+            advance()
     with calling("builder", plan.spec.builder, "examined_documents()"):
         ids = set(builder.examined_documents(rows))
     sources = Sources(documents=_documents(plan, ids, progress), rows=rows)

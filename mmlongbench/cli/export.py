@@ -81,7 +81,9 @@ def export(
     elif drop_overlap:
         raise click.UsageError("--drop-overlap needs --mix, whose key disjoint_from names evaluation releases")
     else:
-        done = mm.export(release, target, out, **asdict(selection), **asdict(choices), variant=variant, tasks=tasks)
+        chosen = {**asdict(selection), **asdict(choices)}
+        progress = False if as_json else None
+        done = mm.export(release, target, out, **chosen, variant=variant, tasks=tasks, progress=progress)
     if as_json:
         more = {"mix": receipt.model_dump(mode="json")} if receipt else {}
         click.echo(json.dumps({"out": str(out), **asdict(done), **more}))
@@ -151,7 +153,8 @@ def collect(
     The requests were written by `export RELEASE --to openai-batch` or `vllm-batch`. Exits with 1 if a result is an
     error or could not be used; an error never becomes an answer.
     """
-    found = mm.collect(release, results, model=model, out=out, variant=variant, tasks=tasks)
+    progress = False if as_json else None
+    found = mm.collect(release, results, model=model, out=out, variant=variant, tasks=tasks, progress=progress)
     if as_json:
         click.echo(json.dumps(found.summary()))
     else:

@@ -8,7 +8,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -17,10 +16,11 @@ from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.exports.target import named
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.json_lines import json_lines
+from mmlongbench.io.progress import Progress
 from mmlongbench.models.prediction_lines import PredictionLine, predictions_file
 from mmlongbench.models.replies import Reply, RequestError, read_reply
 from mmlongbench.release.release import Release, custom_id
-from mmlongbench.release.selection import Selection, select
+from mmlongbench.release.selection import Selection, examples_of, select
 
 REASONS = {
     "error": "requests with an error instead of an answer; they are not in the predictions",
@@ -64,7 +64,9 @@ class Collected:
         return {**asdict(self), "out": str(self.out)}
 
 
-def collect(release: Release, results: Sequence[Path], model: str, out: Path | None = None) -> Collected:
+def collect(
+    release: Release, results: Sequence[Path], model: str, out: Path | None = None, progress: Progress | None = None
+) -> Collected:
     """Write the answers in files of results as predictions, in the order of the release.
 
     Args:
@@ -72,6 +74,7 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
         results: files of results and of errors.
         model: the name of the model.
         out: the file of predictions; None: `predictions/<model>.jsonl`.
+        progress: shows the examples that are joined.
 
     Raises:
         ReleaseError: the release cannot be read, no result is for it, or `out` holds other predictions.
@@ -98,7 +101,7 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
             else:
                 answers[name] = (reply, place)
     lines, examples, context, unknown = list[bytes](), 0, "", {**errors, **answers}
-    for example in chain.from_iterable(cell.examples() for cell in select(release, Selection())):
+    for example in examples_of(select(release, Selection()), progress or Progress(False), "collect: examples"):
         examples, context = examples + 1, example.variant
         name = custom_id(example)
         unknown.pop(name, None)

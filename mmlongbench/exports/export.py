@@ -15,10 +15,11 @@ from pathlib import Path
 from mmlongbench.errors import MMLongBenchError, PluginError, ReleaseError, nearest
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import TEMPORARY
+from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.plugins import points_of
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Release
-from mmlongbench.release.selection import Cell, Selection, select
+from mmlongbench.release.selection import Cell, Selection, counted, examples_of, select
 
 GROUP = "mmlongbench.exports"
 """The group of entry points of targets; the built-in ones are found in the same way as others."""
@@ -101,7 +102,14 @@ class Choices:
     """The form of the lines, for the target training."""
 
 
-def export(release: Release, selection: Selection, target: str, out: Path, choices: Choices | None = None) -> Exported:
+def export(
+    release: Release,
+    selection: Selection,
+    target: str,
+    out: Path,
+    choices: Choices | None = None,
+    progress: Progress | None = None,
+) -> Exported:
     """Write the chosen examples of a release into a folder, in the form of a target.
 
     Args:
@@ -110,6 +118,7 @@ def export(release: Release, selection: Selection, target: str, out: Path, choic
         target: the name of an installed target.
         out: the folder, which is new or empty.
         choices: how the target writes.
+        progress: shows the examples that are checked and written.
 
     Raises:
         PluginError: the target is not installed, or is broken.
@@ -117,7 +126,7 @@ def export(release: Release, selection: Selection, target: str, out: Path, choic
             target.
 
     """
-    return export_cells(release, select(release, selection), target, out, choices)
+    return export_cells(release, select(release, selection), target, out, choices, progress=progress)
 
 
 def export_cells(
@@ -127,16 +136,17 @@ def export_cells(
     out: Path,
     choices: Choices | None = None,
     finish: Callable[[Path, Exported], None] | None = None,
+    progress: Progress | None = None,
 ) -> Exported:
     """Write the examples of cells into a folder, in the form of a target (see `export`).
 
     `finish` may check what the target wrote, and write more files into the folder before it appears.
     """
-    chosen = choices or Choices()
+    chosen, shown = choices or Choices(), progress or Progress(False)
     writer, folder, form = check_choices(release, target, out, chosen)
-    _check_examples(release, cells)
-    with appearing(folder) as temporary:
-        what = Export(release, tuple(cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
+    _check_examples(release, cells, shown)
+    with appearing(folder) as temporary, counted(cells, shown, "export: examples written") as counted_cells:
+        what = Export(release, tuple(counted_cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
         try:
             written = writer.write(what)
         except (MMLongBenchError, OSError, MemoryError):
@@ -199,11 +209,11 @@ def checked_folder(out: Path, release: Path) -> Path:
     return folder
 
 
-def _check_examples(release: Release, cells: Sequence[Cell]) -> None:
+def _check_examples(release: Release, cells: Sequence[Cell], progress: Progress) -> None:
     """Check that there are examples, and that each of their images is there with the size that the lock says."""
     seen: set[str] = set()
     path, is_empty = release.image_urls("path"), True
-    for example in (example for cell in cells for example in cell.examples()):
+    for example in examples_of(cells, progress, "export: examples checked"):
         is_empty = False
         for image in example.prompt.images:
             if image in seen:

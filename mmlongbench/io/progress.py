@@ -1,4 +1,4 @@
-"""Progress bars for anything that takes more than two seconds; by default only if standard error is a terminal."""
+"""Progress bars for anything that takes more than a moment; by default only if standard error is a terminal."""
 
 import sys
 import threading
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-PATIENCE = 2.0
-"""The seconds before a bar appears."""
+PATIENCE = 0.4
+"""The seconds before a bar appears: with the start of a command, it is seen within a second."""
+_NARROW = 100
+"""On a narrower terminal the bar itself is short, so that its label and numbers have room on one line."""
 
 
 Advance: TypeAlias = Callable[[float], None]
@@ -88,17 +90,31 @@ class Progress:
 
         from rich import progress
         from rich.console import Console
+        from rich.table import Column
         from rich.text import Text
 
         class Rate(progress.ProgressColumn):
             """The column with the steps a second, measured over the last steps."""
 
             def render(self, task: progress.Task) -> Text:
-                return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
+                speed = task.speed or 0.0
+                said = f"{speed:,.0f}/s" if speed >= 100 else f"{speed:.1f}/s"
+                return Text(said if speed else "", style="progress.data.speed")
 
-        group = progress.TextColumn("{task.description}", markup=False)
-        columns = (group, progress.BarColumn(), progress.MofNCompleteColumn(), Rate(), progress.TimeRemainingColumn())
-        bars = progress.Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)
+        console = Console(file=drawn_on(sys.stderr))
+        bar, count = 10 if console.width < _NARROW else 40, 2 * len(f"{max(totals.values()):,}") + 1
+        # rich would cut numbers to make room for a label: it gets what the bar, the numbers (a rate such as 12,345/s, a
+        # time such as 0:00:00) and the gaps leave
+        room = max(10, console.width - bar - count - len("12,345/s") - len("0:00:00") - 5)
+        label = Column(no_wrap=True, overflow="ellipsis", max_width=room)
+        columns = (
+            progress.TextColumn("{task.description}", markup=False, table_column=label),
+            progress.BarColumn(bar),
+            progress.TextColumn("{task.completed:,.0f}/{task.total:,.0f}", style="progress.download"),
+            Rate(),
+            progress.TimeRemainingColumn(),
+        )
+        bars = progress.Progress(*columns, console=console, transient=True)
         tasks = {group: bars.add_task(shown(group), total=total, visible=False) for group, total in totals.items()}
         bars.update(next(iter(tasks.values())), visible=True)
         patience = threading.Timer(PATIENCE, bars.start)

@@ -4,6 +4,7 @@ What cannot be read raises a `ReleaseError`: a damaged file, a row that is no va
 of an example than it can have.
 """
 
+import struct
 from collections import deque
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -201,7 +202,10 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
     if not path.is_file():
         return None
     rows: list[_Row] = []
-    wanted = pa.scalar(as_utf8(id))
+    # `pa.scalar` and `pa.array` would import pandas, if it is installed, which takes longer than to read the table
+    text = as_utf8(id).encode()
+    offsets = pa.py_buffer(struct.pack("=2i", 0, len(text)))
+    wanted = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(text))[0]
     with _items_table(path) as table:
         for group in range(table.metadata.num_row_groups):
             ids = _batches(table, path.name, ("id",), [group])  # this column is small
@@ -229,8 +233,8 @@ def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | Non
     keys: dict[_Key, None] = {}
     with _items_table(path) as table:
         for batch in _batches(table, path.name, ("id", "placement", "position")):
-            firsts = batch.filter(pc.equal(batch["position"], pa.scalar(0)))
-            keys.update(((row["id"], row["placement"]), None) for row in _rows(firsts))
+            is_later = cast("pa.BooleanArray", batch["position"].cast(pa.bool_()))  # without a scalar, as above
+            keys.update(((row["id"], row["placement"]), None) for row in _rows(batch.filter(pc.invert(is_later))))
     return [(str(id), placement) for id, placement in keys if isinstance(placement, float | None)]
 
 

@@ -1,11 +1,13 @@
 """Chooses examples of a release by dataset, length, number and subset: what `run` and `export` work on."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError, nearest
+from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import length_of
 from mmlongbench.release.example_cost import placement_of
@@ -44,6 +46,8 @@ class Cell:
     limit: int | None
     keys: frozenset[tuple[str, float | None]] | None = None
     """The chosen examples, each by the id of its question and its placement; None: all of a chosen question."""
+    advance: Callable[[], None] = lambda: None
+    """Called for each example that is read."""
 
     def examples(self) -> Iterator[Example]:
         """Yield the examples in the order of the file."""
@@ -54,7 +58,27 @@ class Cell:
             for example in every
             if self.is_chosen(example.id) and (keys is None or (example.id, placement_of(example.record)) in keys)
         )
-        return islice(chosen, self.limit)
+        return map(self._told, islice(chosen, self.limit))
+
+    def _told(self, example: Example) -> Example:
+        self.advance()
+        return example
+
+
+@contextmanager
+def counted(cells: Sequence[Cell], progress: Progress, label: str) -> Iterator[list[Cell]]:
+    """Yield the same cells, with a bar that shows how many of their examples have been read."""
+    counts = [(cell.release.lock.cell(cell.dataset, cell.length), cell.limit) for cell in cells]
+    total = sum(min(count.examples, limit or count.examples) for count, limit in counts if count)
+    with progress.bar(label, total) as advance:
+        yield [replace(cell, advance=advance) for cell in cells]
+
+
+def examples_of(cells: Sequence[Cell], progress: Progress, label: str) -> Iterator[Example]:
+    """Yield the examples of cells, with such a bar."""
+    with counted(cells, progress, label) as these:
+        for cell in these:
+            yield from cell.examples()
 
 
 def select(release: Release, selection: Selection) -> list[Cell]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.io.progress import Progress
@@ -295,6 +294,8 @@ def _means(
                 if context != FULL and full is not None:
                     scores |= {"full": full, "other": score, "chance": example.chance}
                 lines += [(group, context, what, example.id, cluster, value) for what, value in scores.items()]
+    import pandas as pd  # takes half a second, and most audits compare no contexts
+
     by = ["group", "context", "what"]
     table = pd.DataFrame(lines, columns=[*by, "id", "cluster", "score"]).assign(dataset=dataset)
     table["score"] = table["score"].astype(np.float64)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
 from mmlongbench.metrics.judge import committee
-from mmlongbench.metrics.smudge import SMuDGE, metric
+from mmlongbench.metrics.smudge import SMuDGE, words
 from mmlongbench.metrics.smudge.metric import Compared, Library
 from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, Reading, distance_between, found_at
 from mmlongbench.metrics.smudge.words import WordList
@@ -276,7 +276,7 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
         raise PageLimitError(Fault("time-of-a-page", "at most 60 seconds", "more", "a.pdf", "page 1"))
         yield
 
-    monkeypatch.setattr(metric, "pdf_words", late)
+    monkeypatch.setattr(words, "pdf_words", late)
     monkeypatch.setattr(committee, "read_pages", late)
     said = r"^a\.pdf, page 1: time-of-a-page: .*; repair or remove the document, and run the same command again$"
     for read in (Library(folder, None).open, committee.PageTexts(folder).of):

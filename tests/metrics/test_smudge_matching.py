@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.metrics.smudge.matching import SCALES, elements_of, kind_of, match_score, paired, said_of, similarity
-from mmlongbench.metrics.smudge.reading import grounding_score
+from mmlongbench.metrics.smudge.matching import (
+    SCALES,
+    elements_of,
+    grounding_score,
+    kind_of,
+    match_score,
+    paired,
+    said_of,
+    similarity,
+)
 
 PAGE = Path(__file__).parents[2] / "mmlongbench/scoring/README.md"
 MGS = ("up to 12 milligrams", "up to 12 mgs")

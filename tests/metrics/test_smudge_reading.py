@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmlongbench.metrics.smudge.matching import split
 from mmlongbench.metrics.smudge.reading import LEAST_SIMILARITY, Reading, equal_runs
-from mmlongbench.metrics.smudge.words import Word, Words, split, words_of
+from mmlongbench.metrics.smudge.words import Word, Words, words_of
 
 BOX = (0.1, 0.1, 0.2, 0.2)
 WORDS = st.text("abc1", min_size=1, max_size=5)

@@ -12,7 +12,7 @@ import needs
 import pytest
 from asked import document_question
 
-from mmlongbench.metrics.smudge import SMuDGE, metric
+from mmlongbench.metrics.smudge import SMuDGE, words
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 from mmlongbench.task.metrics import ScoringInput, Settings
 
@@ -50,7 +50,7 @@ def real() -> Iterator[Path]:
         return read[name]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metric, "words_of", words_once)
+        patch.setattr(words, "words_of", words_once)
         yield needs.shared("real", "mmlongbench-doc", "samples.json").parent
 
 

@@ -11,6 +11,7 @@ the gold is numeric, the whole prediction must be one number; a hybrid without d
 
 import ast
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -207,3 +208,28 @@ def _listed(text: str) -> list[object] | None:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_BEFORE = "([{\"'“‘«"
+_AFTER = ".,;:!?)]}\"'”’»"
+
+
+def split(text: str) -> list[str]:
+    """Return the words of a string in the form that is compared: no case, no thousands' commas, no brackets, quotes or
+    punctuation around a word.
+
+    >>> split("The  ﬁrst (in 2019), of “Chapel Hill” ... 12,500 %.")
+    ['the', 'first', 'in', '2019', 'of', 'chapel', 'hill', '...', '12500', '%']
+    """
+    words = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text).casefold()).split()
+    return [word.lstrip(_BEFORE).rstrip(_AFTER) or word for word in words]
+
+
+def grounding_score(distance: float) -> float:
+    """Return exp(−d / (1 − d)): 1 at the same place, 0 at a distance of 1.
+
+    >>> grounding_score(0.0), round(grounding_score(0.2), 4), grounding_score(1.0)
+    (1.0, 0.7788, 0.0)
+    """
+    return math.exp(-distance / (1 - distance)) if distance < 1 else 0.0

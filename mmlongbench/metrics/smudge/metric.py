@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
@@ -24,18 +24,22 @@ from mmlongbench.metrics.smudge.matching import (
     MAX_ELEMENTS,
     elements_of,
     golds_of,
+    grounding_score,
     kind_of,
     match_score,
     paired,
     said_of,
+    split,
 )
-from mmlongbench.metrics.smudge.reading import Found, Reading, distance_between, grounding_score
-from mmlongbench.metrics.smudge.words import WordList, pdf_words, split, words_of
 from mmlongbench.task.metric import Metric, Profile, Score, ScoringInput, Settings
+
+if TYPE_CHECKING:
+    from mmlongbench.metrics.smudge.reading import Found, Reading
+    from mmlongbench.metrics.smudge.words import WordList
 
 MAX_BYTES = 256 * 1024 * 1024
 """How many bytes of documents are kept in memory; the current document is always kept."""
-Opened: TypeAlias = Reading | Fault
+Opened: TypeAlias = "Reading | Fault"
 
 
 class Library:
@@ -60,12 +64,15 @@ class Library:
         opened = self._kept[name] = self._read(name)
         while (
             len(self._kept) > 1
-            and sum(each.weight if isinstance(each, Reading) else 1024 for each in self._kept.values()) > self._bound
+            and sum(1024 if isinstance(each, Fault) else each.weight for each in self._kept.values()) > self._bound
         ):
             self._kept.popitem(last=False)
         return opened
 
     def _read(self, name: str) -> Opened:
+        from mmlongbench.metrics.smudge.reading import Reading  # needs numpy; a metric that is only listed does not
+        from mmlongbench.metrics.smudge.words import pdf_words, words_of
+
         if self._list is not None:
             if name not in self._list:
                 return _absent(name, "a word in the list of words")
@@ -92,7 +99,9 @@ class Library:
         return Reading(words)
 
     @cached_property
-    def _list(self) -> WordList | None:
+    def _list(self) -> "WordList | None":
+        from mmlongbench.metrics.smudge.words import WordList
+
         return WordList(self._words) if self._words else None
 
     @cached_property
@@ -213,16 +222,20 @@ class SMuDGE(Metric):
         }
         return Score(scores[first], details)
 
-    def _located(self, name: str, gold: str) -> Found:
+    def _located(self, name: str, gold: str) -> "Found":
+        from mmlongbench.metrics.smudge.reading import Found
+
         text = self._library.open(name)
         return Found() if isinstance(text, Fault) else text.best(_needle(gold), text.pages)
 
-    def _compare(self, text: Reading, gold: str, located: Found, said: str) -> Compared:
+    def _compare(self, text: "Reading", gold: str, located: "Found", said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.
 
         A prediction that equals the gold is at the gold's place. If a page without the gold has
         text that is more similar to the prediction, the prediction counts as not found.
         """
+        from mmlongbench.metrics.smudge.reading import distance_between
+
         needle, match = _needle(said), match_score(gold, said)
         if needle == _needle(gold):
             return Compared(match, 0.0, is_found=True)

@@ -4,7 +4,6 @@ A string is located at the runs of words, in reading order, that equal it or, wi
 ones. This is how the paper grounds strings (section 3.1, footnote 2; appendix A).
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -68,15 +67,6 @@ def distance_between(gold: Found, prediction: Found) -> float:
             apart = np.abs(golds[first : first + _CHUNK, None] - said[None]).sum(axis=2)
             least = min(least, float(apart.min()))
     return least
-
-
-def grounding_score(distance: float) -> float:
-    """Return exp(−d / (1 − d)): 1 at the same place, 0 at a distance of 1.
-
-    >>> grounding_score(0.0), round(grounding_score(0.2), 4), grounding_score(1.0)
-    (1.0, 0.7788, 0.0)
-    """
-    return math.exp(-distance / (1 - distance)) if distance < 1 else 0.0
 
 
 # The run of words that is most similar to a string by edit distance. All runs are searched; the result is exact.

@@ -1,8 +1,6 @@
 """The words of a document and their positions, in an order that can be searched; from PDFs or from a list of words."""
 
 import math
-import re
-import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,15 +16,13 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_words
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.json_lines import json_line_at, json_lines
+from mmlongbench.metrics.smudge.matching import split
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 MAX_WORDS = 2_000_000
 """The maximum words of one document; a document with more is refused."""
-_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
-_BEFORE = "([{\"'“‘«"
-_AFTER = ".,;:!?)]}\"'”’»"
 
 
 class Word(NamedTuple):
@@ -79,17 +75,6 @@ class Words:
     def weight(self) -> int:
         """About how many bytes this object takes."""
         return len(self) * 48 + len(self.text) * 4
-
-
-def split(text: str) -> list[str]:
-    """Return the words of a string in the form that is compared: no case, no thousands' commas, no brackets, quotes or
-    punctuation around a word.
-
-    >>> split("The  ﬁrst (in 2019), of “Chapel Hill” ... 12,500 %.")
-    ['the', 'first', 'in', '2019', 'of', 'chapel', 'hill', '...', '12500', '%']
-    """
-    words = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text).casefold()).split()
-    return [word.lstrip(_BEFORE).rstrip(_AFTER) or word for word in words]
 
 
 def words_of(source: Iterable[Word], name: str) -> Words:
