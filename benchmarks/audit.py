@@ -155,7 +155,7 @@ def _peak(folder: Path, names: list[str], examples: int) -> float:
                 json.dumps({"id": f"vh_single-{number}", "question": "Is it there?", "answer": "Yes", "ctxs": ctxs})
             )
             file.write("\n")
-    command = [sys.executable, "-c", _AUDIT, "audit", str(path), "--models", "all", "-q"]
+    command = [sys.executable, "-c", _AUDIT, "audit", str(path), "--count-as", "all", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout.splitlines()[-1]) / 1024
 

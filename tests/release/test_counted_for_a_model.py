@@ -99,7 +99,7 @@ def test_the_lock_has_the_whole_rule_and_the_release_its_files(moved: Path) -> N
         ("shortcuts", "RELEASE"),
         ("rights", "RELEASE"),
         ("diff", "RELEASE", "RELEASE"),
-        ("audit", "RELEASE", "--models", "qwen2.5-vl", "--items", "units.csv"),
+        ("audit", "RELEASE", "--count-as", "qwen2.5-vl", "--items", "units.csv"),
         ("view", "RELEASE", "--static", "site", "-q"),
         ("score", "RELEASE", "p.jsonl", "--out", "scores"),
         ("export", "RELEASE", "--to", "openai", "--out", "lines"),
