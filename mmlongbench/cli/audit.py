@@ -348,7 +348,7 @@ def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
     if bounded := [model for model in models if model.window is not None]:
         fit = {model.name: [f"{audit.models[model.name].fit:,}" for audit in counted] for model in bounded}
         every = {"n": [f"{audit.examples:,}" for audit in counted], "all": [f"{audit.fit_all:,}" for audit in counted]}
-        title = "examples that fit the window with the reserve, on all models and on each"
+        title = "examples whose prompt and reserve fit the window"
         _show_beside(title, counted, every | fit)
     for model in models:
         for audit in counted:

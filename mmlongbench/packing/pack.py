@@ -309,10 +309,8 @@ def examples(
             if best is None:
                 raise
             break
-        if rendering and is_additive:
+        if (rendering and is_additive) or (best and packed.units == best.units):
             best = packed
-            break
-        if best and packed.units == best.units:
             break
         made = _everywhere(draft, packed, budget, placements, pricer, draws)
         whole = max(example.count.total for example in made)
@@ -366,12 +364,7 @@ def _price_that_fills(points: Sequence[tuple[int, int]], room: int) -> int:
 
 
 def _everywhere(
-    draft: Draft,
-    packed: Packed,
-    budget: TokenBudget,
-    placements: Sequence[Placement],
-    pricer: Pricer,
-    draws: Draws,
+    draft: Draft, packed: Packed, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
 ) -> list[PackedExample]:
     """Return the examples of a context at all placements, each counted as a whole unless prices are exact."""
     if not draft.in_turns and (spoken := next((unit.id for unit in packed.units if unit.turns), None)):

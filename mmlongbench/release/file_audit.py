@@ -377,7 +377,7 @@ class FileAudit:
             images=self.images.figures(),
             fill_histogram=self.fills,
             problems=[ProblemFigures(problem=p, count=n, first=self.first[p]) for p, n in self.problems.items()],
-            **{key: value for key, value in few.items() if value not in ({}, [], None)},
+            **{key: value for key, value in few.items() if value not in ({}, [], "", None)},
         )
 
 
