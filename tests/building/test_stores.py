@@ -20,7 +20,7 @@ from tiny import KEPT, ROWS, build, hashes, write_manifest
 
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_plan import DatasetPlan, locked_counter
 from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, changed_sources, differences, joined
 from mmlongbench.building.executors import LocalExecutor
@@ -43,7 +43,6 @@ from mmlongbench.release.read_dataset import locked_dataset
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task import Fault, Row
 from mmlongbench.task.readers import RawRow, Reader, RowFault, SourcePaths
-from tokenization import load_tokenizer
 
 QUIET = Progress(is_shown=False)
 
@@ -121,8 +120,7 @@ def test_a_column_of_items_that_the_schema_lacks_is_an_error(tmp_path: Path, mon
 
 
 SPECS = load_manifest(find_manifest("quickstart-forms")).datasets
-TOKENIZER = {"name": "llama2", "sha256": load_tokenizer("llama2").sha256}
-PLANS = {spec.name: DatasetPlan(spec, {}, {}, {}, {}, TOKENIZER) for spec in SPECS}
+PLANS = {spec.name: DatasetPlan(spec, {}, {}, {}, {}, locked_counter(spec.counter.open())) for spec in SPECS}
 MAKERS = {name: version(name) for name in ("pymupdf_layout", "onnxruntime")}
 
 
