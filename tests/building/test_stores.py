@@ -37,7 +37,7 @@ from mmlongbench.errors import BuildError, SourceChangedError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.loading import find_manifest, load_manifest
-from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.model import CounterSpec, DatasetSpec
 from mmlongbench.release.items import Item
 from mmlongbench.release.read_dataset import locked_dataset
 from mmlongbench.release.rejects import Reject
@@ -134,7 +134,9 @@ def test_another_version_is_named_and_a_locked_dataset_with_crops_can_be_read() 
     before = {**now, "pages": {**now["pages"], "crops": {**MAKERS, "onnxruntime": "0.1"}}}
     found = differences(Described([before]), Described([now]))
     assert found == [f"pages.crops.onnxruntime: 0.1 → {version('onnxruntime')}"]
-    assert locked_dataset(now, None).spec == SPECS[0].model_copy(update={"source": "sample"})
+    assert locked_dataset(now, None).spec == SPECS[0].model_copy(
+        update={"source": "sample", "counter": CounterSpec(text="llama2")}
+    )
 
 
 def test_another_engine_than_the_planned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
