@@ -203,11 +203,8 @@ def bind(spec: DatasetSpec) -> Bound:
 
 
 def refuse_secrets(spec: DatasetSpec) -> None:
-    """Refuse a dataset with a text that may have a secret (`has_secret`): the lock would publish it.
-
-    Raises:
-        ManifestError: the error names the key, but does not repeat the text.
-
+    """Refuse a dataset with a text that may have a secret (`has_secret`), since the lock would publish it. The
+    `ManifestError` names the key, but does not repeat the text.
     """
 
     def secret(value: object, key: str) -> str:

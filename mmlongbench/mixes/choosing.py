@@ -318,11 +318,8 @@ class _Program:
                 yield Row("length", format_length(length), measure, share, tuple(places))
 
     def planned(self) -> tuple[float, ...]:
-        """Return how many examples of each column the mix takes, as fractions.
-
-        Raises:
-            ReleaseError: the pools cannot fill the mix; the error says what lacks and how much there is.
-
+        """Return how many examples of each column the mix takes, as fractions; if the pools cannot fill it, the
+        `ReleaseError` says what lacks and how much there is.
         """
         import numpy as np
 

@@ -147,23 +147,8 @@ def export_mix(
     drops_overlap: bool = False,
     progress: Progress | None = None,
 ) -> Mixed:
-    """Export a training mix of a release.
-
-    Args:
-        release: the release.
-        spec: the mix; folders of `disjoint_from` are used as they are.
-        target: the name of an installed target.
-        out: the folder, which is new or empty.
-        choices: how the target writes.
-        drops_overlap: whether examples that share something with an evaluation release are left out; otherwise the
-            export stops if one of the mix does.
-        progress: shows progress bars; None: none are shown.
-
-    Raises:
-        ReleaseError: the mix cannot be met, it shares something with an evaluation release, or the release, an
-            evaluation release or `out` cannot be used.
-        PluginError: the target, or a builder, is not installed, or is broken.
-
+    """Export a training mix of a release (see `mmlongbench.export_mix`); folders of `disjoint_from` are used as they
+    are.
     """
     shown = progress or Progress(False)
     check_choices(release, target, out, choices)

@@ -185,15 +185,8 @@ def _in_order(
 
 
 def items_of_example(root: Path, name: str, length: int, id: str, placement: float | None) -> list[Item] | None:
-    """Return the items of one example in the order of the file; None if the public file has no items.
-
-    Args:
-        root: the folder of the release.
-        name: the public file, below `mmlb_data/`.
-        length: the length of the file, in tokens; an example has at most twice as many units.
-        id: the id of the example.
-        placement: its depth or permutation; None if it has none.
-
+    """Return the items of one example in the order of the file; None if the public file has no items (see
+    `ItemReader`).
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -156,11 +156,8 @@ class Layout:
 
     def find(self, needles: Sequence[Needle] | None) -> list[FoundNeedle]:
         """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one
-        needle.
-
-        Args:
-            needles: their texts and images, in the order of the prompt if the record gives this order; None: they are
-                the units that the items call needles.
+        needle. `needles` are their texts and images, in the order of the prompt if the record gives this order; None:
+        they are the units that the items call needles.
 
         Raises:
             ReleaseError: there is no needle, or one is not in the prompt.

@@ -179,11 +179,8 @@ def _locked_counter(
 
 
 def locked_rule(locked: Mapping[str, Any]) -> PatchRule | VisionRule:
-    """Return the rule that counts the images of a dataset, whose counter in the lock is given.
-
-    Raises:
-        NotHereError: the rule is that of a package that is not installed.
-
+    """Return the rule that counts the images of a dataset, whose counter in the lock is given; `NotHereError` if the
+    rule is that of a package that is not installed.
     """
     try:
         return rule_of_fields(locked["image"]) if "model" in locked["image"] else PatchRule(**locked["image"])

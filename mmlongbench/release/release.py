@@ -111,11 +111,8 @@ class Example:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what a prediction depends on: the released prompt, the bytes of its images, and the answer.
-
-        Raises:
-            ReleaseError: the lock does not have an image of the prompt.
-
+        """The SHA-256 of what a prediction depends on: the released prompt, the bytes of its images, and the answer
+        (see `example_digest`).
         """
         prompt = self._release.builder(self.dataset).prompt(self.record) if self.variant else self.prompt
         return example_digest(prompt, self.answer, self._release.lock)

@@ -73,15 +73,9 @@ def _by_facet(found: Report) -> Iterator[dict[str, object]]:
 
 
 def _figures(found: Report, grid: Grid, label: str, **about: str) -> Iterator[dict[str, object]]:
-    """Yield the figures of a grid with one row.
-
-    Args:
-        found: the report.
-        grid: the grid.
-        label: the metric and its profile.
-        about: `part` (`datasets`, `depth` or `facets`), `heading` (of figures that belong together), `dataset`, `name`,
-            `facet`, and `value` (the group of the facet, or the length of a figure over depths).
-
+    """Yield the figures of a grid with one row, whose metric and profile are the label. `about` has `part` (`datasets`,
+    `depth` or `facets`), `heading` (of figures that belong together), `dataset`, `name`, `facet`, and `value` (the
+    group of the facet, or the length of a figure over depths).
     """
     (row,) = grid.rows
     columns = [name for name in grid.columns if name not in (ALL, MEAN)]
