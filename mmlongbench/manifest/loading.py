@@ -63,22 +63,24 @@ def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
     for key, folder in (("corpus", data or root), ("errata", root)):
         if isinstance(dataset.get(key), str):
             dataset[key] = str(folder / dataset[key])
-    if isinstance(counter := counter_fields(dataset.get("counter")), dict):
-        dataset["counter"] = _rooted_counter(counter, root)
+    if "counter" in dataset:
+        dataset["counter"] = _rooted_counter(dataset["counter"], root)
     if isinstance(counters := dataset.get("count_as"), list):
-        full = map(counter_fields, counters)
-        dataset["count_as"] = [_rooted_counter(each, root) if isinstance(each, dict) else each for each in full]
+        dataset["count_as"] = [_rooted_counter(counter, root) for counter in counters]
     if isinstance(source, dict):
         dataset["source"] = {name: _rooted(value, data or root) for name, value in source.items()}
     else:
         refuse_url(source, f"{path}: source", ManifestError)
 
 
-def _rooted_counter(counter: Mapping[str, object], root: Path) -> dict[str, object]:
-    """Return a counter with `root` before each path of a tokenizer or a template that is there; other names, such as
-    hub ids, stay as they are.
+def _rooted_counter(counter: object, root: Path) -> Any:  # noqa: ANN401  (YAML)
+    """Return a counter in full, with `root` before each path of a tokenizer or a template that is there; other names,
+    such as hub ids, stay as they are.
     """
-    values = {key: str(value) if isinstance(value, Path) else value for key, value in counter.items()}
+    full = counter_fields(counter)
+    if not isinstance(full, dict):
+        return full
+    values = {key: str(value) if isinstance(value, Path) else value for key, value in full.items()}
     for key, is_there in (("text", Path.is_file), ("template", Path.exists)):
         value = values.get(key)
         if isinstance(value, str) and value and is_there(root / value):
@@ -152,7 +154,7 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
     if path[0] in ("corpus", "errata", "counter") or path == ["source"]:  # the paths of sources may be URLs
         _refuse_urls(value, where)
-    if path == ["counter"] and isinstance(value := counter_fields(value), dict):
+    if path == ["counter"]:
         return _rooted_counter(value, here)
     if path[0] == "counter" and len(path) == 2:
         return _rooted_counter({path[1]: value}, here)[path[1]]
@@ -191,7 +193,7 @@ def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
         if "reference_length" in target:
             target["reference_length"] = "16K"
     for step in path[:-1]:
-        inner = counter_fields(target.get(step)) if step == "counter" else target.get(step)
+        inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}
         target = target[step]
     if value is None and len(path) == 2 and path[0] == "source":

@@ -39,22 +39,19 @@ def built_in() -> tuple[Mapping[str, VisionRule], Mapping[str, str]]:
         base = tables.get(given.get("variant_of"), {})
         found = {key: value for key, value in base.items() if key not in ("aliases", "note", "crowd", "is_numbered")}
         numbers = {**(found["numbers"] if "formula" not in given else {}), **given.get("numbers", {})}
-        found |= {**given, "numbers": numbers}
-        rules[name] = VisionRule(
-            name,
-            FORMULAS[found["formula"]],
-            numbers,
-            Provenance(
-                found["checked"].format_map(texts), found["parameters"].format_map(texts), found.get("note", "")
-            ),
-            among=Crowd(**found["crowd"]) if "crowd" in found else numbered if "is_numbered" in found else None,
-            by_place="is_numbered" in found,
-            shared=found.get("shared", 0),
-            max_images=found.get("max_images"),
-            variant_of=found.get("variant_of", ""),
-            **{key: found[key] for key in ("exact", "text", "around") if key in found},
-        )
+        found |= {key: value for key, value in given.items() if key != "aliases"} | {"numbers": numbers}
+        checked, parameters = (found.pop(key).format_map(texts) for key in ("checked", "parameters"))
+        rules[name] = _made(name, Provenance(checked, parameters, found.pop("note", "")), found)
     return rules, {fold(each): name for name in rules for each in (name, *tables[name].get("aliases", ()))}
+
+
+def _made(name: str, provenance: Provenance, values: Mapping[str, Any]) -> VisionRule:
+    """Return the rule of some values, which may be those of `models.toml` or of a lock."""
+    given = dict(values)
+    formula, numbers, crowd = FORMULAS[given.pop("formula")], given.pop("numbers"), given.pop("crowd", None)
+    is_numbered = given.pop("is_numbered", False)
+    among = Crowd(**crowd) if crowd else numbered if is_numbered else None
+    return VisionRule(name, formula, numbers, provenance, among=among, by_place=is_numbered, **given)
 
 
 _SEPARATORS = re.compile(r"[-_.:@\s]+")
@@ -218,11 +215,7 @@ def rule_of_fields(values: Mapping[str, Any]) -> VisionRule:
             raise TokenizationError(f"vision rule {name!r} is that of {package}, and another one is installed")
         return rule
     try:
-        formula, numbers, crowd = FORMULAS[given.pop("formula")], given.pop("numbers"), given.pop("crowd", None)
-        is_numbered = given.pop("is_numbered", False)
-        among = Crowd(**crowd) if crowd else numbered if is_numbered else None
-        told = Provenance("", "the lock of a release")
-        return VisionRule(name, formula, numbers, told, among=among, by_place=is_numbered, **given)
+        return _made(name, Provenance("", "the lock of a release"), given)
     except (KeyError, TypeError) as error:
         raise TokenizationError(
             f"vision rule {name!r} cannot be made from what was recorded ({error}): install a newer version"
