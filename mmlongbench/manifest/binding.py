@@ -55,20 +55,10 @@ class PluginCallError(DraftError):
 
 @contextmanager
 def calling(kind: str, name: str, method: str, row: Row | None = None, about: str = "") -> Iterator[None]:
-    """Turn errors inside the block into errors that name the plug-in, its method and the row.
+    """Turn errors inside the block into a `PluginCallError`, which names the plug-in, its method, and the row or what
+    else (`about`) the method is called for.
 
-    Errors that users can fix, such as a reject, and errors of disk and memory are not changed.
-
-    Args:
-        kind: `builder`, `reader`, `sample` or `metric`.
-        name: the name of the entry point of the plug-in.
-        method: the method that is called; `draw()` for the function of a sample.
-        row: the row that the method is called for, if any.
-        about: what the method is called for, if that is not a row.
-
-    Raises:
-        PluginCallError: the block raised any other exception, or a DraftError.
-
+    Errors that users can fix, such as a reject, and errors of disk and memory are not changed; a DraftError is.
     """
     try:
         yield

@@ -210,12 +210,9 @@ def load_manifest(
 ) -> Manifest:
     """Read a manifest, and the manifests that it includes.
 
-    Args:
-        path: the file of the manifest.
-        settings: replacements of values: either texts `dataset.key=value`, as on the command line, or a mapping from
-            `dataset.key` to the new value.
-        here: the folder that paths in `settings` are relative to; by default the current folder.
-        data: the folder that relative paths of sources are relative to; by default the folder of the manifest.
+    `settings` replace values: either texts `dataset.key=value`, as on the command line, or a mapping from `dataset.key`
+    to the new value. Their paths are relative to `here`, by default the current folder; those of sources in the
+    manifest are relative to `data`, by default the folder of the manifest.
 
     Raises:
         ManifestError: a file cannot be read, or a key or value is wrong; the error names the key and the nearest one.

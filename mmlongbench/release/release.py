@@ -219,11 +219,8 @@ class Release:
 
     @property
     def lock_id(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of `build.lock.json`; predictions and scores carry it.
-
-        Raises:
-            ReleaseError: the lock cannot be read any more.
-
+        """The first 16 hexadecimal digits of the SHA-256 of `build.lock.json`; predictions and scores carry it. A
+        `ReleaseError` if the lock cannot be read any more.
         """
         return lock_id(self.path)
 
