@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tokenization.errors import TokenizationError, UnknownRuleError
 from tokenization.vision import cells, tiles
 from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
+
+Values: TypeAlias = Mapping[str, Any]
+"""A rule as values of TOML or JSON."""
 
 FORMULAS: Mapping[str, Callable[..., int]] = {
     formula.__name__: formula
@@ -45,8 +48,7 @@ def built_in() -> tuple[Mapping[str, VisionRule], Mapping[str, str]]:
     return rules, {fold(each): name for name in rules for each in (name, *tables[name].get("aliases", ()))}
 
 
-def _made(name: str, provenance: Provenance, values: Mapping[str, Any]) -> VisionRule:
-    """Return the rule of some values, which may be those of `models.toml` or of a lock."""
+def _made(name: str, provenance: Provenance, values: Values) -> VisionRule:
     given = dict(values)
     formula, numbers, crowd = FORMULAS[given.pop("formula")], given.pop("numbers"), given.pop("crowd", None)
     is_numbered = given.pop("is_numbered", False)
@@ -174,7 +176,7 @@ def vision_rule(name: str) -> VisionRule:
     return vision_rules()[name]
 
 
-def rule_fields(rule: VisionRule) -> dict[str, Any]:
+def rule_fields(rule: VisionRule) -> Values:
     """Return a rule as values of JSON, from which `rule_of_fields` makes it again, whatever the table then says. A rule
     whose code is in another package is the name, the package and its version.
     """
@@ -183,7 +185,11 @@ def rule_fields(rule: VisionRule) -> dict[str, Any]:
         points = vision_rules()._added.get(fold(rule.name), [])
         found = next((point.dist for point in points if point.dist), None)
         return {"model": rule.name, "package": found.name if found else "", "version": found.version if found else ""}
-    values: dict[str, Any] = {"model": rule.name, "formula": formulas[rule.formula], "numbers": dict(rule.parameters)}
+    values: dict[str, object] = {
+        "model": rule.name,
+        "formula": formulas[rule.formula],
+        "numbers": dict(rule.parameters),
+    }
     if isinstance(rule.among, Crowd):
         values["crowd"] = asdict(rule.among)
     elif rule.among:
@@ -196,7 +202,7 @@ _NOT_COUNTING = ("name", "formula", "parameters", "provenance", "among", "by_pla
 """The fields of a rule that its values have in another form, or that no count depends on."""
 
 
-def rule_of_fields(values: Mapping[str, Any]) -> VisionRule:
+def rule_of_fields(values: Values) -> VisionRule:
     """Return the rule that `rule_fields` has described.
 
     Raises:
