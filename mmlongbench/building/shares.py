@@ -135,7 +135,6 @@ def _refuse_undone(stages: Sequence[Stage], name: str, session: Session) -> None
 
 
 def _saved(build_dir: BuildDir) -> SavedPlan:
-    """Return the plan that `prepare` has saved."""
     saved = load_interrupted_plan(build_dir)
     if saved is None:
         raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")

@@ -127,7 +127,6 @@ def _described(
 
 
 def _show_description(found: Mapping[str, Any]) -> None:
-    """Print the description of a plug-in, a target or a manifest."""
     kind = "export target" if found["kind"] == "target" else found["kind"]
     if kind == "manifest":
         say(f"manifest {found['name']}")

@@ -393,7 +393,6 @@ class _Program:
         )
 
     def _shortage(self, largest: "NDArray[np.float64]") -> str:
-        """Return what lacks, and how much there is."""
         spec, total = self.spec, float(largest.sum()) * self.spec.tokens
         used_up = [bool(used >= 1 - _USED_UP) for used in (self.uses * largest).sum(axis=1)]
         lacking = []

@@ -204,7 +204,6 @@ def _comparison(release: Release, spec: MixSpec, progress: Progress) -> Comparis
 def _overlaps(
     release: Release, comparison: Comparison, candidates: Sequence[Candidate], progress: Progress
 ) -> Iterator[Overlap]:
-    """Yield what examples share with the evaluation releases."""
     with progress.bar("examples compared", len(candidates)) as advance:
         for cell in _cells(release, candidates):
             for example in cell.examples():
@@ -213,7 +212,6 @@ def _overlaps(
 
 
 def _cells(release: Release, candidates: Iterable[Candidate]) -> list[Cell]:
-    """Return the cells of some examples, in the order of the release."""
     keys: dict[tuple[str, int], set[tuple[str, float | None]]] = defaultdict(set)
     for each in candidates:
         keys[each.dataset, each.length].add((each.id, each.placement))

@@ -122,7 +122,6 @@ def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
 
 
 def _column(table: Path, column: str) -> Iterator[Any]:
-    """Yield the values of a column of a table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

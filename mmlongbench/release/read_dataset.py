@@ -141,7 +141,6 @@ def locked_dataset(
 
 
 def _counter_fields(locked: LockedCounter) -> dict[str, object]:
-    """Return the fields of a `CounterSpec`."""
     recorded = {key: str(locked["tokenizer"][key]) for key in ("name", "sha256")}
     model, template = locked["image"].get("model"), locked.get("template") or {}
     counted = {"text": recorded["name"], "image": model or locked["image"]}

@@ -118,8 +118,6 @@ def filled_settings(release: Path, settings: Settings, images: Path | None = Non
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A public file, with the examples that were read from it."""
-
     file: ScorableFile
     metric: Metric
     inputs: dict[Key, ScoringInput] = field(default_factory=dict)

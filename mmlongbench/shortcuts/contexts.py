@@ -187,8 +187,6 @@ prompt: `full` and `other` are their scores in these two, `chance` is their chan
 
 
 class _Group(NamedTuple):
-    """A group of examples of a dataset."""
-
     length: int | None
     facet: str
     value: str

@@ -229,7 +229,6 @@ def rule_of_fields(values: Values) -> VisionRule:
 
 
 def _load(points: list[EntryPoint]) -> VisionRule:
-    """Load the rule of an entry point; raise an error that says what is wrong with it."""
     if len(points) > 1:
         raise TokenizationError(f"{_described(points)} have one name: uninstall all but one")
     broken = f"{_described(points)} is broken: "

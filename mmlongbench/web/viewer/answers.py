@@ -100,7 +100,6 @@ class Answers:
 
 
 def _key(row: IndexRow) -> Key:
-    """Return the key by which predictions name an example."""
     return row.id, row.kind, round(row.placement, 4) if row.placement is not None and row.kind else 0.0
 
 

@@ -40,14 +40,12 @@ def curves_of(files: Sequence[Path]) -> str:
 
 
 def _by_dataset(found: Report) -> Iterator[dict[str, object]]:
-    """Yield a figure for each dataset and metric, over lengths."""
     for row in found.scores.rows:
         label = f"{row.metric} ({row.profile})" if row.profile not in ("", UNKNOWN) else row.metric
         yield from _figures(found, replace(found.scores, rows=(row,)), label, part="datasets", dataset=row.name)
 
 
 def _by_depth(found: Report) -> Iterator[dict[str, object]]:
-    """Yield a figure for each dataset, metric and length, over depths."""
     for grid in (grid for grid in found.depths if grid.metric in found.own_metrics):
         depths = tuple(row.name for row in grid.rows if row != MIDDLE_LESS_ENDS)
         cells = {
@@ -64,7 +62,6 @@ def _by_depth(found: Report) -> Iterator[dict[str, object]]:
 
 
 def _by_facet(found: Report) -> Iterator[dict[str, object]]:
-    """Yield a figure for each group of each facet and dataset, over lengths."""
     for grid in (grid for grid in found.facets if grid.metric in found.own_metrics):
         for row in (row for row in grid.rows if row.of != EVERY):
             about = {"part": "facets", "heading": f"{row.of}: {grid.title}", "dataset": row.of}

@@ -289,7 +289,6 @@ def _records(file: ViewedFile, copies: BinaryIO) -> Iterator[tuple[int, int, Rec
 
 
 def _record(line: bytes, where: str) -> Record | ReleaseError:
-    """Return the record of a line, or what is wrong with the line."""
     try:
         record: object = json.loads(line)
     except (ValueError, RecursionError) as error:
