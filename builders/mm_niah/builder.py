@@ -223,7 +223,7 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
             "id": example.id,
             **self._question(example),
             **answer,
-            "ctxs": [self._context(item.unit, item.count.text) for item in example.items],
+            "ctxs": [self._context(unit, count.text) for unit, count in zip(units, example.counts, strict=True)],
             "positive_ctxs": [{**self._context(each, tokens[each.id]), **_picture_of(each)} for each in needles],
             "category": self.kind.category,
             "image_list": [path for _, path in pictures],

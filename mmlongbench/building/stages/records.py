@@ -102,7 +102,7 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
     with calling("builder", dataset.spec.builder, "draft()", row):
         draft = dataset.draft(row)
         made = _examples(dataset, draft, dataset.draws(row.id), length)
-        if not made[0].items:
+        if not made[0].units:
             raise DoesNotFitError(f"{draft.id}: none of its units fits")
         return made
 
@@ -190,7 +190,7 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
 
     def fewest_units(contexts: list[list[PackedExample] | DoesNotFitError]) -> int:
         """Return how many units the smallest context shows; 0 if a context does not fit."""
-        return min((len(context[0].items) if isinstance(context, list) else 0 for context in contexts), default=0)
+        return min((len(context[0].units) if isinstance(context, list) else 0 for context in contexts), default=0)
 
     for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
         drafts = list(family)
@@ -355,7 +355,7 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
 
 def _items(example: PackedExample) -> ItemColumns:
     units = example.units
-    counts = [item.count for item in example.items]
+    counts = example.counts
     return {
         "id": example.id,
         "placement": None if example.placement is None else float(example.placement.value),
@@ -372,7 +372,7 @@ def _items(example: PackedExample) -> ItemColumns:
             for unit in units
         ],
         "image": [unit.body.path if isinstance(unit.body, Image) else None for unit in units],
-        "start": [item.start for item in example.items],
+        "start": [*example.starts],
         "text_tokens": [count.text for count in counts],
         "image_tokens": [count.image for count in counts],
     }
