@@ -389,8 +389,9 @@ def haystack(
     that any question of the source is about, or that were made for one. `asked_about` has the needles, choices and
     shown pictures of this question.
     """
-    holds_needle = mt.advanced.holder(needle.text for needle in row.needles if needle.text)
-    holds_answer = mt.advanced.holder(() if row.counts else row.answers)
+    needles = [needle.text for needle in row.needles if needle.text]
+    holds_needle = mt.advanced.holder(needles)
+    holds_either = mt.advanced.holder((*needles, *(() if row.counts else row.answers)))
     symbols = counted_symbols(row)
     paths = {picture.path for picture in asked_about}
     own_bytes = mt.readers.PictureBytes(picture.source for picture in asked_about)
@@ -409,11 +410,9 @@ def haystack(
                     excluded = _picture_fault(part.path, picture, sources.images, paths, own_bytes)
                 except mt.Rejected as refused:  # missing or broken
                     body, excluded = "", refused.fault.reason
-            elif holds_needle(part):
-                excluded = "holds-needle"
-            elif holds_answer(part):
-                excluded = "holds-answer"
-            elif not symbols.isdisjoint(part):
+            elif holds_either(part):
+                excluded = "holds-needle" if holds_needle(part) else "holds-answer"
+            elif symbols and not symbols.isdisjoint(part):
                 excluded = "holds-symbol"
             excluded = excluded or ("repeated" if body in seen else "")
             seen.add(body)
