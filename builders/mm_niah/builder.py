@@ -216,7 +216,8 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         data, units = example.question.data, example.units
         check_fillers(example.id, units, data["images"], data["asked_about"])
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
-        needles = [needle for unit in units for needle in (unit, *unit.needles) if needle.id in tokens]
+        hosts = (unit for unit in units if unit.needles or unit.id in tokens)
+        needles = [needle for unit in hosts for needle in (unit, *unit.needles) if needle.id in tokens]
         pictures = [(unit.id, unit.body.path) for unit in units if isinstance(unit.body, mt.Image)]
         answer, beside = self.kind.answer(data, [needle.id for needle in needles], [id for id, _ in pictures])
         return {

@@ -76,11 +76,14 @@ class ExampleChecks:
         new, gone = now.keys() - passed.keys(), passed.keys() - now.keys()
         is_alike = {now[key].id: now[key].images for key in new} == {passed[key].id: passed[key].images for key in gone}
         for unit in [unit for key, unit in now.items() if key in new] if is_alike else units:
+            images: Sequence[str] = ()
             if fault := unit_fault(unit):
                 pass
             elif unit.role not in ROLES:
                 fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
-            elif may_not_repeat and (twice := next((path for path in unit.images if path in shown), None)):
+            elif (
+                (images := unit.images) and may_not_repeat and (twice := next((p for p in images if p in shown), None))
+            ):
                 said = f"the units {shown[twice]!r} and {unit.id!r} show the same picture, {twice}"
                 fault = f"{said}; leave one out, or set `repeats_pictures = True` if pictures may be repeated"
             elif not has_placements and unit.place is None:
@@ -98,7 +101,7 @@ class ExampleChecks:
                 fault = f"{said}: only units of the roles {' and '.join(NEEDLES)} have none"
             if fault:
                 raise self._broken("draft()", fault, row)
-            shown.update(dict.fromkeys(unit.images, unit.id))
+            shown.update(dict.fromkeys(images, unit.id) if images else ())
         if {example.prompt.turns[0].role, example.prompt.turns[-1].role} != {"user"}:
             said = f"the first is the {example.prompt.turns[0].role}'s, the last the {example.prompt.turns[-1].role}'s"
             todo = "give the task an instruction, or let its units begin with the user, and ask a question"

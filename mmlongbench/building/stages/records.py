@@ -56,16 +56,16 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     pages: set[str] = set()
     texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
-    before: tuple[Unit, ...] = ()  # other placements of a question show the same units
+    before: dict[int, Unit] = {}  # other placements of a question show the same units
     for line, example in pack_rows(dataset, rows, parse_length(cell)):
         if example and dataset.sources.has_images:
             for path in example.prompt.images:
                 if origin := dataset.sources.images.origin(path):
                     pictures.setdefault(path, set()).add(origin)
         if example and isinstance(line, PackedRecord):
-            pages.update(filter(None, line.items["image"]))
-            known, before = set(map(id, before)), example.units
-            for unit in (unit for unit in example.units if id(unit) not in known):
+            pages.update(filter(None, line.items["image"] or ()))
+            known, before = before, dict(zip(map(id, example.units), example.units, strict=True))
+            for unit in map(before.__getitem__, before.keys() - known.keys()):
                 if isinstance(unit.body, str):
                     said = [part for part in unit.parts if isinstance(part, str)] if unit.turns else [unit.body]
                     chars, digest = text_digest(next(iter(said), ""))
@@ -354,25 +354,25 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
 
 
 def _items(example: PackedExample) -> ItemColumns:
-    units = example.units
-    counts = example.counts
+    units, counts = example.units, example.counts
+    # blanks separate the ids, so blanks and percent signs within an id are escaped as in a URL
+    inside = {
+        place: " ".join(
+            "".join(quote(char) if char.isspace() or char == "%" else char for char in needle.id)
+            for needle in unit.needles
+        )
+        for place, unit in enumerate(units)
+        if unit.needles
+    }
+    has_images = example.count.image > 0 or any(isinstance(unit.body, Image) for unit in units)
     return {
         "id": example.id,
         "placement": None if example.placement is None else float(example.placement.value),
         "unit": [unit.id for unit in units],
         "role": [unit.role for unit in units],
-        # blanks separate the ids, so blanks and percent signs within an id are escaped as in a URL
-        "inside": [
-            " ".join(
-                "".join(quote(char) if char.isspace() or char == "%" else char for char in needle.id)
-                for needle in unit.needles
-            )
-            if unit.needles
-            else ""
-            for unit in units
-        ],
-        "image": [unit.body.path if isinstance(unit.body, Image) else None for unit in units],
+        "inside": [inside.get(place, "") for place in range(len(units))] if inside else "",
+        "image": [unit.body.path if isinstance(unit.body, Image) else None for unit in units] if has_images else None,
         "start": [*example.starts],
         "text_tokens": [count.text for count in counts],
-        "image_tokens": [count.image for count in counts],
+        "image_tokens": [count.image for count in counts] if has_images else 0,
     }
