@@ -206,7 +206,8 @@ class Pictures:
 
     def file(self, name: str) -> PictureFile | None:
         """Return the file of a picture by its name in the source, or None if there is none; the file is not read."""
-        return self._find(normpath(name))
+        known = self._known.get(normpath(name))
+        return known.source if known else self._find(normpath(name))
 
     def _read(self, name: str, file: PictureFile) -> Picture:
         try:
