@@ -4,17 +4,14 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from tokenization.errors import TokenizationError
 from tokenization.text import HUB_ID, hub_files, read_file
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 Turns: TypeAlias = Sequence[tuple[str, Sequence[str | tuple[int, int]]]]
 """A conversation: the role of each turn, and its parts, which are texts and the (width, height) of images."""
@@ -23,6 +20,7 @@ FILES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")
 """Where a model keeps its template: in the first of these files that has one."""
 TODAY = datetime(2025, 1, 1)  # noqa: DTZ001  for templates that write the date: the count must not change with it
 _FIRST, _LAST, _IMAGE = "\ue000a\ue001", "\ue000b\ue001", "\ue000c\ue001"  # no template writes these characters
+_TOKEN, _SET_TOKEN = re.compile(r"\b[be]os_token\b"), re.compile(r"\bset\s+([be]os_token)\b")
 _GENERATION = re.compile(r"(\{%[-+]?\s*)(end)?generation(?=\s*[-+]?%\})")
 
 
@@ -117,17 +115,7 @@ def _placeholder(template: ChatTemplate) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _compiled(text: str) -> Callable[..., str]:
-    return _environment().from_string(_shown(text)).render
-
-
-def _shown(text: str) -> str:
-    """Return a template whose `generation` blocks, which mark for training what an assistant says, are ordinary."""
-    return _GENERATION.sub(lambda tag: f"{tag[1]}{'endif' if tag[2] else 'if true'}", text)
-
-
-@functools.cache
-def _environment() -> "Environment":
-    """Return the settings, filters and functions that transformers gives a template."""
+    """Compile a template with the settings, filters and functions that transformers gives it."""
     from jinja2.exceptions import TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -141,21 +129,9 @@ def _environment() -> "Environment":
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
     environment.filters["tojson"] = tojson
     environment.globals |= {"raise_exception": raise_exception, "strftime_now": TODAY.strftime}
-    return environment
-
-
-def _checked(name: str, template: str, given: Collection[str]) -> None:
-    """Refuse a template with an error of syntax, or with a special token that would be written as nothing."""
-    from jinja2.exceptions import TemplateSyntaxError
-    from jinja2.meta import find_undeclared_variables
-
-    try:
-        named = find_undeclared_variables(_environment().parse(_shown(template)))
-    except TemplateSyntaxError as error:
-        raise TokenizationError(f"chat template {name!r}: line {error.lineno}: {error.message}; correct it") from error
-    if missing := sorted(each for each in named if each.endswith("_token") and each not in given):
-        todo = f"put the model's {FILES[-1]} beside it, or begin it with {{% set {missing[0]} = '…' %}}"
-        raise TokenizationError(f"chat template {name!r}: nothing says what {', '.join(missing)} is: {todo}")
+    # `generation` marks what an assistant says, for training alone
+    shown = _GENERATION.sub(lambda tag: f"{tag[1]}{'endif' if tag[2] else 'if true'}", text)
+    return environment.from_string(shown).render
 
 
 def load_template(name: str) -> ChatTemplate:
@@ -163,6 +139,8 @@ def load_template(name: str) -> ChatTemplate:
     has one of them, or a hub id `owner/name` (downloaded). Special tokens are read from the `tokenizer_config.json` in
     the same place.
     """
+    from jinja2.exceptions import TemplateSyntaxError
+
     path = Path(name)
     if not path.exists() and HUB_ID.fullmatch(name) and path.suffix not in (".json", ".jinja"):
         paths = hub_files("chat template", name, *FILES)
@@ -186,7 +164,13 @@ def load_template(name: str) -> ChatTemplate:
         tokens = {key: token["content"] if isinstance(token, dict) else token for key, token in tokens.items()}
     except (OSError, UnicodeDecodeError, LookupError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise TokenizationError(f"chat template {name!r} cannot be read ({error}): give another file") from error
-    _checked(name, template, tokens)
+    try:
+        _compiled(template)
+    except TemplateSyntaxError as error:
+        raise TokenizationError(f"chat template {name!r}: line {error.lineno}: {error.message}; correct it") from error
+    if missing := {*_TOKEN.findall(template)} - {*tokens, *_SET_TOKEN.findall(template)}:
+        todo = f"put the model's {FILES[-1]} beside it, or begin it with {{% set {min(missing)} = '…' %}}"
+        raise TokenizationError(f"chat template {name!r}: nothing says what {min(missing)} is: {todo}")
     used = {key: token for key, token in sorted(tokens.items()) if re.search(rf"\b{key}\b", template)}
     lines = (
         f"{{% set {key} = {json.dumps(token, ensure_ascii=False)} %}}\n"

@@ -128,10 +128,8 @@ class TextTokenizer:
             return sum(map(self._words.__getitem__, words))
         except KeyError:
             pass
-        kept = self._words
-        if len(kept) > MAX_WORDS:  # not emptied: another thread may be reading it
-            kept = {}
-            object.__setattr__(self, "_words", kept)
+        kept = self._words if len(self._words) <= MAX_WORDS else {}
+        object.__setattr__(self, "_words", kept)  # a new one, since another thread may read that which is full
         unknown = [word for word in set(words) if word not in kept]
         # as one text, a word a line: a batch of a few words would spend most of its time on threads
         (found,) = self._model.encode_batch_fast(["\n" + "\n".join(unknown)], add_special_tokens=False)
@@ -207,11 +205,10 @@ def _of_package(package: str, file: str) -> Path:
     found = find_spec(package)
     if found is None:
         raise ModuleNotFoundError(name=package)
-    folder = Path(next(iter(found.submodule_search_locations or [""]))).resolve()
-    path = (folder / file).resolve()
-    if not found.submodule_search_locations or folder not in path.parents:
-        raise ValueError(f"{file} is no file of a package {package}")
-    return path
+    for folder in found.submodule_search_locations or ():
+        if Path(folder).resolve() in (path := Path(folder, file).resolve()).parents:
+            return path
+    raise ValueError(f"{file} is no file of a package {package}")
 
 
 def _of_hub(name: str) -> Path:
@@ -240,9 +237,7 @@ def _llama2() -> TextTokenizer:
 
 
 def hub_files(kind: str, name: str, *files: str) -> list[Path]:
-    """Download the files of a hub id that there are, unless the local cache has them; it must have at least one. A file
-    that cannot be reached is not taken for one that it does not have.
-    """
+    """Download the files that a hub id has, at least one, unless the local cache has them; all must be in reach."""
     try:
         from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
@@ -253,13 +248,11 @@ def hub_files(kind: str, name: str, *files: str) -> list[Path]:
         try:
             found.append(Path(hf_hub_download(name, file)))
         except Exception as error:  # noqa: BLE001  the errors of the hub's client have no common base
-            failure, is_there = error, not isinstance(error, EntryNotFoundError)
-            if isinstance(
-                error, LocalEntryNotFoundError
-            ):  # without a connection; the cache may know that there is none
-                is_there = try_to_load_from_cache(name, file) is not _CACHED_NO_EXIST
-            if is_there:
-                found.clear()
+            failure, is_absent = error, isinstance(error, EntryNotFoundError)
+            if isinstance(error, LocalEntryNotFoundError):  # offline: the cache may know that it is absent
+                is_absent = try_to_load_from_cache(name, file) is _CACHED_NO_EXIST
+            if not is_absent:
+                found = []
                 break
     if not found:
         raise TokenizationError(

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mmlongbench.documents.limits import EARLIER_COUNTS
-from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
+from mmlongbench.documents.confined import ask
+from mmlongbench.documents.limits import EARLIER_COUNTS, Limits
+from mmlongbench.errors import ManifestError, NotHereError, ReaderDiedError, ReleaseError, SourceError
 from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.loading import installed_manifests, load_manifest
 from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec
@@ -23,9 +24,14 @@ from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.spec import TaskSpec
-from tokenization import CrossModalCounter, PatchRule, TokenizationError, VisionRule
-from tokenization.text import LLAMA2
+from tokenization import ChatTemplate, CrossModalCounter, PatchRule, TokenizationError, VisionRule
+from tokenization.text import LLAMA2, read_file
 from tokenization.vision import rule_of_fields
+
+_LIMITS = Limits(seconds_a_page=2, memory=1 << 30)
+"""The limits of writing a prompt by a chat template, which takes some milliseconds."""
+_TOO_COSTLY: set[str] = set()
+"""The templates that were above the limits, which are not tried again."""
 
 
 def _public_forms(task: TaskSpec) -> Iterator[tuple[FilePattern, FileFormat, bool]]:
@@ -108,7 +114,7 @@ def locked_dataset(
     data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES, release: Path | None = None
 ) -> ReadDataset:
     """Return a dataset in the form of the lock with its builder. If no tokenizer is given, it is counted with the one
-    that the release keeps, or with the one of the recorded name.
+    that the release keeps.
 
     Raises:
         ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
@@ -153,19 +159,25 @@ def _locked_counter(
     """Open the counter of a dataset of a lock, `locked`, with the tokenizer and the template that the release keeps."""
     recorded, template = locked["tokenizer"], locked.get("template") or {}
 
-    def kept(part: Mapping[str, str], ending: str) -> str | None:
-        path = release / TOKENIZERS / f"{part['sha256']}.{ending}" if release and part else None
-        return str(path) if path and path.is_file() else part.get("name")
+    def kept(part: Mapping[str, str], ending: str) -> Path:  # a name might be that of anything
+        path = Path(TOKENIZERS, f"{part['sha256']}.{ending}")
+        if release and re.fullmatch("[0-9a-f]{64}", part["sha256"]) and (release / path).is_file():
+            return release / path
+        way = ", or give it with `audit --tokenizer`" if ending == "json" else ""
+        raise NotHereError(f"{path}, the file of {part['name']!r}, is missing: put it back{way}")
 
-    names = {"text": tokenizer or kept(recorded, "json"), "template": kept(template, "jinja")}
+    text = tokenizer or (LLAMA2 if recorded["name"] == LLAMA2 else str(kept(recorded, "json")))
     try:
-        counter = spec.model_copy(update=names).open(locked_rule(locked))
-    except ManifestError as error:
+        counter = spec.model_copy(update={"text": text, "template": None}).open(locked_rule(locked))
+        if template:
+            content = read_file("chat template", template["name"], kept(template, "jinja"))
+            counter = replace(counter, template=_KeptTemplate(template["name"], content.decode("utf-8", "replace")))
+    except (ManifestError, TokenizationError) as error:
         raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
     if counter.template and counter.template.sha256 != template["sha256"]:
         raise ReleaseError(
-            f"chat template {counter.template.name!r} is not the one that the release was counted with, "
-            f"{template['name']!r}; put {TOKENIZERS}/{template['sha256']}.jinja back"
+            f"chat template {template['name']!r} is not the one that the release was counted with; "
+            f"put {TOKENIZERS}/{template['sha256']}.jinja back"
         )
     if counter.text.sha256 == recorded["sha256"]:
         return counter
@@ -175,6 +187,32 @@ def _locked_counter(
         f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
         f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
     )
+
+
+class _KeptTemplate(ChatTemplate):
+    """The template of a release, perhaps of others: it is rendered in a process with limits of time and memory."""
+
+    def write(self, messages: list[dict[str, object]]) -> str:
+        try:
+            if self.text in _TOO_COSTLY:
+                raise ReaderDiedError
+            text, reason = next(ask(_written, Path(self.name), _LIMITS, text=self.text, messages=messages))
+        except (SourceError, ReaderDiedError) as error:
+            _TOO_COSTLY.add(self.text)
+            raise ReleaseError(
+                f"chat template {self.name!r} takes too much time or memory: use no such release"
+            ) from error
+        if reason:
+            raise TokenizationError(reason)
+        return str(text)
+
+
+def _written(path: Path, text: str, messages: list[dict[str, object]], limits: Limits) -> Iterator[tuple[str, str]]:
+    del limits
+    try:
+        yield ChatTemplate(path.name, text).write(messages), ""
+    except TokenizationError as error:
+        yield "", str(error)
 
 
 def locked_rule(locked: LockedCounter) -> PatchRule | VisionRule:

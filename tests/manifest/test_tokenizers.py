@@ -69,20 +69,20 @@ def test_a_release_counted_with_it_is_never_over_its_length(release: Path, mergi
 
 
 def test_an_audit_without_the_tokenizer_or_with_another_explains(
-    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    release: Path, merging: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     release = linked(release, tmp_path / "without")
     shutil.rmtree(release / "tokenizers")
     without = command("audit", release)
     assert (without.code, without.err.count("\n")) == (2, 1)
-    assert "'mine.json': there is no such file" in without.err
+    assert "the file of 'mine.json', is missing: put it back" in without.err
     assert "`audit --tokenizer`" in without.err
     other = command("audit", release, "--tokenizer", train(tmp_path / "other.json", 300))
     assert other.code == 2
     assert "the release was counted with 'mine.json', " in other.err
-    shutil.copy(tmp_path / "other.json", tmp_path / "mine.json")  # one of the same name stands here
-    assert "the release was counted with 'mine.json', " in command("audit", release).err
+    shutil.copy(merging / "mine.json", tmp_path / "mine.json")  # what a name of the lock means here is not loaded
+    assert "is missing" in command("audit", release).err
     assert "is not a tokenizer.json" in command("audit", release, "--tokenizer", __file__).err
 
 

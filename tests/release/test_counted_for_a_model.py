@@ -1,5 +1,6 @@
 """Releases that are counted for a model: what their lock says, and that they hold all that counts them."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -139,6 +140,36 @@ def test_a_rule_that_this_version_does_not_know_is_named(moved: Path, tmp_path: 
     refused = command("audit", release)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "'qwen2.5-vl' cannot be made from what was recorded" in refused.err
+
+
+NUMBERS = {"tile": 1, "max_tiles": 10**8, "per_tile": 1, "overview": 1}
+ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "template", "said"),
+    [
+        ("tokenizer", {"name": "evil:x.json", "sha256": "0" * 64}, "", "the file of 'evil:x.json', is missing"),
+        ("template", {"name": "/dev/zero", "sha256": "0" * 64}, "", "the file of '/dev/zero', is missing"),
+        ("template", {"name": "x", "sha256": "../../x"}, "", "the file of 'x', is missing"),
+        ("image", {"formula": "closest_aspect", "numbers": NUMBERS}, "", "a value is too large"),
+        ("image", {"formula": "fixed", "numbers": {"tokens": 1}, "shared": "x"}, "", "of another type"),
+        ("image", {"package": "x"}, "", "another one is installed"),
+        ("template", {"name": "loop"}, ENDLESS, "'loop' takes too much time or memory"),
+        ("template", {"name": "bomb"}, "{{ 'a' * 3000000000 }}", "MemoryError"),
+    ],
+)
+def test_a_lock_of_others_runs_nothing_and_takes_bounded_time_and_memory(
+    part: str, values: dict[str, object], template: str, said: str, moved: Path, tmp_path: Path
+) -> None:
+    release = linked(moved, tmp_path / "release")
+    if template:
+        values = {**values, "sha256": hashlib.sha256(template.encode()).hexdigest()}
+        (release / "tokenizers" / f"{values['sha256']}.jinja").write_text(template)
+    relock(release, lambda found: found["manifest"][0]["counter"][part].update(values))
+    refused = command("audit", release)
+    assert refused.code in (1, 2)
+    assert said in refused.out + refused.err
 
 
 def test_an_unknown_model_is_one_line_with_the_nearest(own: Path, tmp_path: Path) -> None:

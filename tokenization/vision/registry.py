@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -106,6 +108,10 @@ def _without_suffixes(name: str) -> Iterator[str]:
         name = shorter
         yield name
 
+
+MAX_TILES, MAX_NUMBER = 256, 2**64
+"""The largest numbers of a lock: of tiles, crops or slices, whose grids are all tried; and of anything else."""
+_LOOPED = re.compile("m(ax|in)_(tiles|crops|slices|per_side)")
 
 GROUP = "mmlongbench.vision_rules"
 
@@ -212,7 +218,7 @@ def rule_of_fields(values: Values) -> VisionRule:
     given = dict(values)
     name = given.pop("model")
     if "package" in given:
-        package = f"the package {given['package']} {given['version']}"
+        package = f"the package {given['package']} {given.get('version')}"
         try:
             rule = vision_rule(name)
         except TokenizationError as error:
@@ -221,11 +227,29 @@ def rule_of_fields(values: Values) -> VisionRule:
             raise TokenizationError(f"vision rule {name!r} is that of {package}, and another one is installed")
         return rule
     try:
-        return _made(name, Provenance("", "the lock of a release"), given)
-    except (KeyError, TypeError) as error:
+        rule = _made(name, Provenance("", "the lock of a release"), given)
+        _require_bounds(rule)
+    except (KeyError, TypeError, ValueError) as error:
         raise TokenizationError(
             f"vision rule {name!r} cannot be made from what was recorded ({error}): install a newer version"
         ) from error
+    return rule
+
+
+def _require_bounds(rule: VisionRule) -> None:
+    """Refuse values that a formula cannot count with, or for which it would take all time or memory."""
+    formula, given = signature(rule.formula), rule.parameters
+    formula.bind(1, 1, **given)
+    grids = [(columns, rows) for columns, rows in given.get("grids", ())]
+    looped = [len(grids), *(value for key, value in given.items() if _LOOPED.fullmatch(key))]
+    crowd = asdict(rule.among).values() if isinstance(rule.among, Crowd) else ()
+    whole = [value for key, value in given.items() if formula.parameters[key].annotation is int]
+    whole += [rule.shared, rule.max_images or 0, *looped, *chain(*grids), *crowd]
+    others = [value for key, value in given.items() if formula.parameters[key].annotation in (float, bool)]
+    is_typed = all(type(each) is int for each in whole) and all(type(each) in (int, float, bool) for each in others)
+    is_bounded = is_typed and max(looped) <= MAX_TILES and all(0 <= each <= MAX_NUMBER for each in whole + others)
+    if not is_bounded or not isinstance(rule.around, str):
+        raise ValueError("a value is too large, or of another type")
 
 
 def _load(points: list[EntryPoint]) -> VisionRule:
