@@ -120,7 +120,7 @@ def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | N
     parts, root = PurePosixPath(name).parts, root or folder
     for tried in (parts, parts[1:]):
         if tried and (path := file_inside(root, PurePosixPath(*tried))):
-            return path if file_inside(folder, path.absolute()) else None
+            return path if root == folder or file_inside(folder, path.absolute()) else None
     return None
 
 

@@ -72,17 +72,19 @@ class Item(TypedDict):
 
 
 class ItemColumns(TypedDict):
-    """The units of one example, as a list for each column of `Item`; the position is the place in the lists."""
+    """The units of one example, as a list for each column of `Item`; the position is the place in the lists. A column
+    that has the same value for all of them may be that value.
+    """
 
     id: str
     placement: float | None
     unit: list[str]
     role: list[str]
-    inside: list[str]
-    image: list[str | None]
+    inside: list[str] | str
+    image: list[str | None] | None
     start: list[int]
     text_tokens: list[int]
-    image_tokens: list[int]
+    image_tokens: list[int] | int
 
 
 _OF_AN_EXAMPLE = TypeAdapter(list[Item])
