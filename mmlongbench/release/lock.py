@@ -276,12 +276,7 @@ class Lock(BaseModel):
 
 
 def locked_licences(data: Mapping[str, object]) -> LicenceSpec:
-    """Return the licences of a dataset in the form of the lock.
-
-    Raises:
-        ReleaseError: they are not in a form that a manifest may have.
-
-    """
+    """Return the licences of a dataset in the form of the lock; a `ReleaseError` if no manifest may have this form."""
     given = data.get("licence") or ""
     try:
         return licence_spec(given) if isinstance(given, str) else LicenceSpec.model_validate(given)
