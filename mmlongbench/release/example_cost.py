@@ -17,6 +17,7 @@ from mmlongbench.release.layout import as_utf8
 from mmlongbench.task.rows import Record
 from tokenization import (
     CrossModalCounter,
+    RefusedSizeError,
     TextTokenizer,
     TokenCount,
     TokenizationError,
@@ -90,7 +91,7 @@ def tokens_as(
         try:
             count = counted(prompt, counter, sizes)
             found[name] = {"text": count.text, "image": count.image}
-        except TokenizationError:
+        except RefusedSizeError:
             found[name] = None
     return found
 
