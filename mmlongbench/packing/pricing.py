@@ -22,8 +22,6 @@ class RefusedImage(Rejected):
     def __init__(self, path: str, why: str) -> None:
         todo = "crop or pad it, leave its document or picture out (exclude), or count for another model"
         super().__init__(Fault("refused-image", "an image that the counted model takes", why, path, todo=todo))
-        self.path = path
-        """The image's path in the release."""
 
 
 class Prices(Protocol):
@@ -140,7 +138,7 @@ class Pricer:
         if prompt not in self._frames:
             _no_marker(prompt.text)
             # its images will be among those of the units
-            images = sum(self.counter.image_price(*self._size(path)) for path in prompt.images)
+            images = sum(map(self._image, prompt.images))
             self._frames[prompt] = TokenCount(self.whole(prompt).text, images)
         return self._frames[prompt]
 
