@@ -88,13 +88,20 @@ class Pricer:
         return tokens
 
     def whole(self, prompt: Prompt) -> TokenCount:
-        """Count a prompt as a whole, not as a sum of prices."""
+        """Count a prompt as a whole, not as a sum of prices.
+
+        Raises:
+            Rejected: the model refuses an image, or the chat template cannot show the prompt.
+
+        """
         try:
             return self.counter.prompt(prompt.sized(self._size))
-        except TokenizationError:
+        except TokenizationError as error:
             for path in prompt.images:
                 self._image(path)  # names the image, if it is one that the model refuses
-            raise
+            name = self.counter.template.name if self.counter.template else ""  # a path of this machine
+            why, _, todo = str(error).replace(f" {name!r}:", ":").partition("; ")
+            raise Rejected(Fault("not-countable", "a prompt that can be counted", why, todo=todo)) from error
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question together, without any unit."""
