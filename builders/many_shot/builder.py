@@ -7,6 +7,7 @@ image has the set that was drawn for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -174,13 +175,17 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         table, images, draws = self._table(sources, domain), sources.images, sources.draws.at("set", number)
         classes = {kind: sources.image_classes.classes[kind] for kind in table}
 
+        @cache
+        def asked() -> list[bytes]:
+            return [images.likeness(row.image) for row in rows]
+
         def unit(kind: str, name: str, label: int, turn: int) -> mt.Unit:
             id = f"{kind}: {name}"
             try:
                 looks, path = images.likeness(name), images[name].path
             except mt.Rejected as refused:
                 return mt.Unit(id, "", (), "exemplar", excluded=refused.fault.reason)
-            is_near = mt.readers.is_like_any(looks, [images.likeness(row.image) for row in rows])
+            is_near = mt.readers.is_like_any(looks, asked())
             return _exemplar(id, path, label, kind, "near-duplicate-of-a-test-image" if is_near else "")
 
         rounds = mt.advanced.Rounds(

@@ -101,7 +101,6 @@ def _fault(draft: Draft, units: Sequence[Unit], most: int) -> str:
 
 
 def _asks_the_same(world: World, *rows: Row) -> bool:
-    """Return whether rows with equal fields have one question and one answer."""
     dataset, asked = world.dataset, list[object]()
     for row in rows:
         try:

@@ -97,9 +97,9 @@ class Picture:
         """The SHA-256 of the source's bytes."""
         return hashlib.sha256(self.source_bytes()).hexdigest()
 
-    def released(self) -> bytes:
+    def released(self, source: bytes | None = None) -> bytes:
         """Return the picture's bytes as released: those of the source, or the picture encoded anew (`released_bytes`,
-        `jpeg_bytes`).
+        `jpeg_bytes`). `source` has the bytes of the source if they are read already.
 
         Raises:
             Rejected: its pixels cannot be decoded.
@@ -107,7 +107,7 @@ class Picture:
         """
         try:
             make = jpeg_bytes if self.as_jpeg else released_bytes
-            return make(self.source_bytes(), (self.width, self.height))
+            return make(source or self.source_bytes(), (self.width, self.height))
         except unreadable() as error:
             raise Rejected(_broken(self.source, error)) from error
 
@@ -206,7 +206,8 @@ class Pictures:
 
     def file(self, name: str) -> PictureFile | None:
         """Return the file of a picture by its name in the source, or None if there is none; the file is not read."""
-        return self._find(normpath(name))
+        known = self._known.get(normpath(name))
+        return known.source if known else self._find(normpath(name))
 
     def _read(self, name: str, file: PictureFile) -> Picture:
         try:

@@ -271,6 +271,7 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function,
     return loaded.reader_type() if as_reader else loaded
 
 
+@lru_cache  # Python parses the metadata of the distribution each time
 def _origin(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "an unnamed distribution"
 

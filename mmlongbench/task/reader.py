@@ -8,8 +8,10 @@ import tarfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import IO, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PictureFile
@@ -46,7 +48,7 @@ class SampleFiles:
 
     def __call__(self, folder: Path) -> dict[str, Path]:
         """Unpack the sample into a folder, and return the paths of its sources there."""
-        with tarfile.open(self.archive) as archive:
+        with tarfile.open(fileobj=BytesIO(_unpacked(self.archive))) as archive:
             for member in archive:
                 inside, _, name = member.name.partition("/")
                 if inside == self.folder:
@@ -56,6 +58,15 @@ class SampleFiles:
     def __str__(self) -> str:
         """Return the place of the sample."""
         return f"{self.folder}/ in {self.archive}"
+
+
+@lru_cache(maxsize=1)  # unpacking takes longest, and datasets that follow each other often have one archive
+def _unpacked(archive: Path) -> bytes:
+    """Return a tar archive without its compression."""
+    with tarfile.open(archive) as packed:
+        file = cast(IO[bytes], packed.fileobj)
+        file.seek(0)
+        return file.read()
 
 
 class Reader(ABC, Generic[RowT]):

@@ -351,8 +351,9 @@ class Images:
             Rejected: it cannot be decoded.
 
         """
-        if name := self.origin(path):
+        if self._undecodable.get(path) != "" and (name := self.origin(path)):
             self.released(name)
+            self._undecodable[path] = ""
 
     def released(self, name: str) -> bytes:
         """Return the bytes of a picture as released; a picture that is released as it is, is decoded once.
@@ -362,10 +363,11 @@ class Images:
 
         """
         picture = self[name]
+        source = picture.source_bytes()
         if picture.path in self._as_they_are:
-            return picture.source_bytes()
-        data = picture.released()
-        if data == picture.source_bytes():
+            return source
+        data = picture.released(source)
+        if data is source:
             self._as_they_are.add(picture.path)
         return data
 
@@ -374,10 +376,9 @@ class Images:
         if path not in self._undecodable:
             try:
                 self.decode(path)
-                self._undecodable[path] = ""
             except Rejected as refused:
                 self._undecodable[path] = refused.fault.reason
-        return self._undecodable[path]
+        return self._undecodable.get(path, "")
 
 
 _PartT = TypeVar("_PartT")

@@ -11,6 +11,7 @@ where texts are compared, so that an answer is found inside a sentence; for a se
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain, islice
@@ -241,10 +242,13 @@ class NearDuplicates:
 
     def near(self, found: frozenset[str]) -> bool:
         """Return whether a text with these shingles is near one that was added."""
-        held = self._holders.keys() & found
-        others = {id(other): other for shingle in held for other in self._holders[shingle]}.values()
-        shared = ((other, len(found & other)) for other in others)
-        return any(both >= self._threshold * (len(found) + len(other) - both) for other, both in shared)
+        held, least = self._holders.keys() & found, self._threshold
+        for other, both in Counter(chain.from_iterable(map(self._holders.__getitem__, held))).items():
+            sizes = len(found) + len(other)
+            most = both + ceil(least * len(other)) - 1  # as if all that are not in the index were shared
+            if most >= least * (sizes - most) and (both := len(found & other)) >= least * (sizes - both):
+                return True
+        return False
 
 
 def holder(names: Iterable[str]) -> Callable[[str], bool]:
