@@ -69,16 +69,10 @@ def page_number(path: str) -> int:
 def page_unit(
     path: str, index: int, role: mt.advanced.Role, place: tuple[int, ...], label: str, document: str | None = None
 ) -> mt.Unit:
-    """Return a page as an image, after a line that names its document.
+    """Return a page, by its number from 0, as an image after a line that names its document.
 
-    Args:
-        path: the path of the page's image.
-        index: the page's number, from 0.
-        role: see `mt.Unit.role`.
-        place: see `mt.Unit.place`.
-        label: the text after the document's name, such as ` (page 3)`.
-        document: what the line calls the document; None: the first characters of its name (`mt.advanced.label`).
-
+    The line calls the document `document`, by default the first characters of its name (`mt.advanced.label`); `label`
+    is the text after that, such as ` (page 3)`. For `role` and `place` see `mt.Unit`.
     """
     folder = path.split("/")[-2]
     called = mt.advanced.label(folder) if document is None else document
@@ -207,12 +201,7 @@ def split_files(source: Path, preferred: str = "test") -> SplitFiles:
 
 
 def open_parquet(file: Path) -> "ParquetFile":
-    """Open a Parquet file, to be read in parts.
-
-    Raises:
-        SourceError: it is no Parquet file.
-
-    """
+    """Open a Parquet file, to be read in parts; a `SourceError` if it is none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

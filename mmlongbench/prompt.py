@@ -149,7 +149,7 @@ class Prompt:
         if Turn not in set(map(type, chain.from_iterable(shown))):
             parts: tuple[tuple[Part, ...], ...] = tuple(shown)  # type: ignore[arg-type]  # no unit has a turn
             outline = Outline(tuple(before), parts, separator, tuple(after))
-            between = [part for unit in parts for part in (*unit, separator)][:-1]
+            between = [*chain.from_iterable([(*unit, separator) for unit in parts])][:-1]
             return cls((Turn("user", _joined((*outline.before, *between, *outline.after))),), outline)
         turns = tuple(turns_of(unit) for unit in shown)
         said: list[tuple[Speaker, list[Part]]] = [("user", [*before])]

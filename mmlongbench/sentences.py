@@ -111,5 +111,9 @@ def _is_abbreviation(word: str, following: str, *, is_first: bool) -> bool:
     if word in _BEFORE_NUMBERS and (following[0].isdigit() or _ROMAN.match(following)):
         return True
     is_initial = len(word) == 1 and word.isalpha()
-    may_be_short = is_initial or word in _SOMETIMES or (len(word) <= 12 and bool(_SHORT_PARTS.fullmatch(word)))
+    may_be_short = (
+        is_initial
+        or word in _SOMETIMES
+        or (len(word) <= 12 and not word.isalpha() and bool(_SHORT_PARTS.fullmatch(word)))
+    )
     return may_be_short and following.rstrip(_CLOSERS + ",") not in _STARTERS

@@ -186,7 +186,7 @@ class CrossModalCounter:
         if isinstance(rule, PatchRule):
             said = ("".join(part for part in parts if isinstance(part, str)) for _, parts in turns)
             return TokenCount(sum(map(count, said)), images)
-        text = sum(count(piece) for _, parts in turns for piece in _with_around(_pieces(parts), around))
+        text = sum(count(piece) for _, parts in turns for piece in _pieces(parts, around))
         return TokenCount(text - 2 * len(sizes) * bool(around), images)
 
     def count(self, text: str, sizes: Iterable[tuple[int, int]]) -> TokenCount:
@@ -194,21 +194,16 @@ class CrossModalCounter:
         return self.prompt([("user", [text, *sizes])])
 
 
-def _pieces(parts: Sequence[str | tuple[int, int]]) -> list[str]:
-    """Return the texts before, between and after the images of a turn, of which there is one more than images."""
+def _pieces(parts: Sequence[str | tuple[int, int]], around: str) -> list[str]:
+    """Return the texts before, between and after the images of a turn, with `around` before and after each image."""
     pieces = [""]
     for part in parts:
         if isinstance(part, str):
             pieces[-1] += part
         else:
-            pieces.append("")
+            pieces[-1] += around
+            pieces.append(around)
     return pieces
-
-
-def _with_around(pieces: list[str], around: str) -> list[str]:
-    """Return the texts with what the processor puts before and after each image; the rule counts one token for each."""
-    last = len(pieces) - 1
-    return [around * (place > 0) + piece + around * (place < last) for place, piece in enumerate(pieces)]
 
 
 def adjacent(turns: Turns) -> int:

@@ -184,16 +184,9 @@ def clean(
 ) -> DocumentQuestion:
     """Return the row of a question, with an answer, a format and pages that agree.
 
-    Args:
-        id: the released id.
-        doc: the document's id.
-        question: the text.
-        answer: a text or a JSON value.
-        declared: the answer's format, by the name that the source uses for it; None: the question asks for an
-            explanation, and the answer is a text, which may be empty.
-        pages: the answer pages, from 1: a list of integers, or such a list as text.
-        repairs: the repairs that were already made to the row.
-        more: further fields of the row, such as `pages_field`.
+    The format of the answer is `declared` by the name that the source uses for it; None: the question asks for an
+    explanation, and the answer is a text, which may be empty. The answer pages are numbers from 1, or such a list as
+    text. `repairs` were already made to the row; `more` are further fields of it, such as `pages_field`.
 
     Raises:
         Rejected: a value cannot be repaired.

@@ -122,7 +122,7 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
             "answer": labels[data["kind"]],
             "name": data["names"][data["kind"]],
             "labels": [data["names"][kind] for kind in sorted(labels, key=labels.__getitem__)],
-            "image_tokens": example.count.image - sum(item.count.image for item in example.items),
+            "image_tokens": example.count.image - sum(count.image for count in example.counts),
         }
 
     def prompt(self, record: mt.Record) -> mt.Prompt:

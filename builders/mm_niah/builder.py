@@ -216,14 +216,15 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         data, units = example.question.data, example.units
         check_fillers(example.id, units, data["images"], data["asked_about"])
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
-        needles = [needle for unit in units for needle in (unit, *unit.needles) if needle.id in tokens]
+        hosts = (unit for unit in units if unit.needles or unit.id in tokens)
+        needles = [needle for unit in hosts for needle in (unit, *unit.needles) if needle.id in tokens]
         pictures = [(unit.id, unit.body.path) for unit in units if isinstance(unit.body, mt.Image)]
         answer, beside = self.kind.answer(data, [needle.id for needle in needles], [id for id, _ in pictures])
         return {
             "id": example.id,
             **self._question(example),
             **answer,
-            "ctxs": [self._context(item.unit, item.count.text) for item in example.items],
+            "ctxs": [self._context(unit, count.text) for unit, count in zip(units, example.counts, strict=True)],
             "positive_ctxs": [{**self._context(each, tokens[each.id]), **_picture_of(each)} for each in needles],
             "category": self.kind.category,
             "image_list": [path for _, path in pictures],
@@ -389,8 +390,9 @@ def haystack(
     that any question of the source is about, or that were made for one. `asked_about` has the needles, choices and
     shown pictures of this question.
     """
-    holds_needle = mt.advanced.holder(needle.text for needle in row.needles if needle.text)
-    holds_answer = mt.advanced.holder(() if row.counts else row.answers)
+    needles = [needle.text for needle in row.needles if needle.text]
+    holds_needle = mt.advanced.holder(needles)
+    holds_either = mt.advanced.holder((*needles, *(() if row.counts else row.answers)))
     symbols = counted_symbols(row)
     paths = {picture.path for picture in asked_about}
     own_bytes = mt.readers.PictureBytes(picture.source for picture in asked_about)
@@ -409,11 +411,9 @@ def haystack(
                     excluded = _picture_fault(part.path, picture, sources.images, paths, own_bytes)
                 except mt.Rejected as refused:  # missing or broken
                     body, excluded = "", refused.fault.reason
-            elif holds_needle(part):
-                excluded = "holds-needle"
-            elif holds_answer(part):
-                excluded = "holds-answer"
-            elif not symbols.isdisjoint(part):
+            elif holds_either(part):
+                excluded = "holds-needle" if holds_needle(part) else "holds-answer"
+            elif symbols and not symbols.isdisjoint(part):
                 excluded = "holds-symbol"
             excluded = excluded or ("repeated" if body in seen else "")
             seen.add(body)

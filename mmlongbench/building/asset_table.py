@@ -127,8 +127,6 @@ class _Located(NamedTuple):
 
 
 class _DatasetAssets:
-    """The assets of one dataset."""
-
     def __init__(self, plan: DatasetPlan, session: Session) -> None:
         self._plan = plan
         self._session = session
@@ -302,7 +300,6 @@ class _DatasetAssets:
         return self._asset(kind, path, sha256, first, strict, document=file.id, hint=hint)
 
     def _document(self, path: str) -> DocumentFile | None:
-        """Return the document of a page, by the path of the page in the release."""
         parts = path.split("/")
         is_page = len(parts) > 1 and path.startswith(f"{self._reader.image_folder}/")
         return self._plan.documents.get(parts[-2]) if is_page else None

@@ -99,7 +99,6 @@ def build(
 
 
 def _notes_of(plans: Sequence[DatasetPlan], lock: Lock) -> tuple[str, ...]:
-    """Return the notes on the sources, the licences and the metrics of all datasets."""
     of_sources = (f"dataset {plan.spec.name!r}: {note}" for plan in plans for note in plan.notes)
     of_metrics = (
         f"dataset {plan.spec.name!r}: metric {name!r} of builder {plan.spec.shown_builder!r} is not installed; the "

@@ -218,12 +218,8 @@ class BuildDir:
         return end if end.bytes + len(tail[-1]) == size and tail[-1].endswith(b"\n") else None
 
     def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
-        """Yield the lines of a shard's result; `kind` is the type of the lines of its stage.
-
-        Raises:
-            BuildError: the result is missing or not as it was written; it is removed, and the shard is no longer done.
-                All methods that read results raise this error.
-
+        """Yield the lines of a shard's result; `kind` is the type of the lines of its stage. As in all methods that
+        read results, one that is missing or not as it was written is a `BuildError`, is removed, and is no longer done.
         """
         yield from (line for _, line in self.read_placed(shard, kind))
 

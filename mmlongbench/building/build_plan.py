@@ -24,7 +24,7 @@ from mmlongbench.manifest.binding import Bound, bind
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.plugins import PluginCode
 from mmlongbench.manifest.task_files import portable_name
-from mmlongbench.release.lock import canary_text, versions
+from mmlongbench.release.lock import LockedCounter, canary_text, versions
 from tokenization import CrossModalCounter, PatchRule
 from tokenization.vision import rule_fields
 
@@ -60,8 +60,7 @@ class DatasetPlan:
     """The documents that are used, by the names of their folders in the release."""
     refused: dict[str, Fault]
     """Why each of the other documents is not used, by id: it is excluded, too large, ambiguous or unreadable."""
-    counter: dict[str, Any]
-    """The counter as the lock has it (`locked_counter`)."""
+    counter: LockedCounter
     corpus: CorpusPlan | None = None
     errata: str | None = None
     """SHA-256 of the file of corrections; None without corrections."""
@@ -145,13 +144,13 @@ def canary_of(plans: Iterable[DatasetPlan]) -> str:
     return canary_text(first.public()) if first else ""
 
 
-def locked_counter(counter: CrossModalCounter) -> dict[str, Any]:
+def locked_counter(counter: CrossModalCounter) -> LockedCounter:
     """Return a counter as the lock has it: the name and the SHA-256 of its files, and its rule with all numbers, so
     that a later version counts as this one does.
     """
-    locked: dict[str, Any] = {"tokenizer": {"name": portable(counter.text.name), "sha256": counter.text.sha256}}
-    rule = counter.image
-    locked["image"] = asdict(rule) if isinstance(rule, PatchRule) else rule_fields(rule)
+    rule, text = counter.image, {"name": portable(counter.text.name), "sha256": counter.text.sha256}
+    image = asdict(rule) if isinstance(rule, PatchRule) else rule_fields(rule)
+    locked: dict[str, object] = {"tokenizer": text, "image": image}
     if template := counter.template:
         locked["template"] = {"name": portable(template.name), "sha256": template.sha256}
     return locked if counter.is_exact else {**locked, "exact": False}

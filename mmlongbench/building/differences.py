@@ -139,7 +139,6 @@ def _of_hashes(name: str, old: object, new: object) -> Iterator[str]:
 
 
 def _of_values(key: str, old: object, new: object) -> Iterator[str]:
-    """Yield the differences of a value; of mappings, the differences of each key."""
     if old == new:
         return
     if key.endswith(".sha256"):

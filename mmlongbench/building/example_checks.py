@@ -46,8 +46,8 @@ class ExampleChecks:
         self._bound, self._builder = bound, bound.builder
         self._scored: dict[str, bytes] = {}
         """A digest of the last answer of each question that the metric can score."""
-        self._passed: tuple[Unit, ...] = ()
-        """The units of the last example that passed `check_units`."""
+        self._passed: dict[int, Unit] = {}
+        """The units of the last example that passed `check_units`, by their identity."""
 
     def check_draft(self, draft: Draft, row: Row) -> None:
         """Refuse a draft unless it has exactly one question, with the id of the row, and no gold unit has a place if
@@ -72,17 +72,18 @@ class ExampleChecks:
         has_placements = example.placement is not None
         fault = ""
         # the units of a further placement are the same, but for texts that needles stand in
-        units, passed = example.units, self._passed
-        known, now = set(map(id, passed)), set(map(id, units))
-        new = [unit for unit in units if id(unit) not in known]
-        gone = (unit for unit in passed if id(unit) not in now)
-        is_alike = {unit.id: unit.images for unit in new} == {unit.id: unit.images for unit in gone}
-        for unit in new if is_alike else units:
+        units, passed, now = example.units, self._passed, dict(zip(map(id, example.units), example.units, strict=True))
+        new, gone = now.keys() - passed.keys(), passed.keys() - now.keys()
+        is_alike = {now[key].id: now[key].images for key in new} == {passed[key].id: passed[key].images for key in gone}
+        for unit in [unit for key, unit in now.items() if key in new] if is_alike else units:
+            images: Sequence[str] = ()
             if fault := unit_fault(unit):
                 pass
             elif unit.role not in ROLES:
                 fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
-            elif may_not_repeat and (twice := next((path for path in unit.images if path in shown), None)):
+            elif (
+                (images := unit.images) and may_not_repeat and (twice := next((p for p in images if p in shown), None))
+            ):
                 said = f"the units {shown[twice]!r} and {unit.id!r} show the same picture, {twice}"
                 fault = f"{said}; leave one out, or set `repeats_pictures = True` if pictures may be repeated"
             elif not has_placements and unit.place is None:
@@ -100,15 +101,15 @@ class ExampleChecks:
                 fault = f"{said}: only units of the roles {' and '.join(NEEDLES)} have none"
             if fault:
                 raise self._broken("draft()", fault, row)
-            shown.update(dict.fromkeys(unit.images, unit.id))
+            shown.update(dict.fromkeys(images, unit.id) if images else ())
         if {example.prompt.turns[0].role, example.prompt.turns[-1].role} != {"user"}:
             said = f"the first is the {example.prompt.turns[0].role}'s, the last the {example.prompt.turns[-1].role}'s"
             todo = "give the task an instruction, or let its units begin with the user, and ask a question"
             raise self._broken("draft()", f"a conversation begins and ends with the user; {said}; {todo}", row)
-        if has_placements and not any(unit.place is None or unit.needles for unit in units):
+        if has_placements and not example.needles:
             todo = "give one the role needle and `place=None`"
             raise self._broken("draft()", f"the task has placements, and no required unit is a needle; {todo}", row)
-        self._passed = units
+        self._passed = now
 
     def check_record(self, example: PackedExample, record: Record, row: Row) -> bytes:
         """Return the line of a record, or refuse the record: it must have the row's id and a usable answer, JSON must

@@ -175,11 +175,8 @@ class _ReadPaths(UserDict[str, Path]):
 
 def refuse_lost_questions(plans: Sequence[DatasetPlan], session: Session) -> None:
     """Refuse an extension, once its questions are chosen, if a question of the release is not chosen any more or stands
-    in another order, or if the pages of documents may have changed.
-
-    Raises:
-        BuildError: the error names the dataset and the question, or the source.
-
+    in another order, or if the pages of documents may have changed. The `BuildError` names the dataset and the
+    question, or the source.
     """
     for plan in plans:
         name, released = plan.spec.name, session.released
@@ -206,11 +203,8 @@ def refuse_lost_questions(plans: Sequence[DatasetPlan], session: Session) -> Non
 
 
 def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> None:
-    """Refuse an extension, once its examples are packed, if an example of the release differs from the new one.
-
-    Raises:
-        BuildError: the error names the dataset and the question.
-
+    """Refuse an extension, once its examples are packed, if an example of the release differs from the new one; the
+    `BuildError` names the dataset and the question.
     """
 
     def in_one_form(record: Record, items: Sequence[Item]) -> bytes:

@@ -140,12 +140,9 @@ class Released:
 
 
 def refuse_damage(files: Mapping[str, LockedFile], out: Path, *, is_hashed: bool = False) -> None:
-    """Refuse a finished release with a file that is missing or has another size than the lock says. With `is_hashed`,
-    refuse also a file with other content; images are not hashed, because an extension compares those that it needs.
-
-    Raises:
-        BuildError: the error names the first such file.
-
+    """Refuse a finished release with a file that is missing or has another size than the lock says; the `BuildError`
+    names the first. With `is_hashed`, refuse also a file with other content; images are not hashed, because an
+    extension compares those that it needs.
     """
     for name, locked in files.items():
         size = (out / name).stat().st_size if (out / name).is_file() else None

@@ -64,10 +64,7 @@ def locked(out: Path) -> Iterator[BuildDir]:
 
 def refuse_links(build_dir: BuildDir) -> None:
     """Refuse a working folder that is a link, or has links directly in it: what is discarded there would be elsewhere.
-
-    Raises:
-        BuildError: the error names the link.
-
+    The `BuildError` names the link.
     """
     root = build_dir.root
     for path in (root, *(root.iterdir() if root.is_dir() and not root.is_symlink() else ())):
@@ -76,11 +73,8 @@ def refuse_links(build_dir: BuildDir) -> None:
 
 
 def refuse_moving(build_dir: BuildDir) -> None:
-    """Refuse a folder in which an extension is being moved to its place; what `build` does first is to complete that.
-
-    Raises:
-        BuildError: the folder is in this state.
-
+    """Raise a `BuildError` for a folder in which an extension is being moved to its place; what `build` does first is
+    to complete that.
     """
     if build_dir.is_moving:
         raise BuildError(
@@ -90,12 +84,7 @@ def refuse_moving(build_dir: BuildDir) -> None:
 
 
 def resolved(out: Path) -> Path:
-    """Return the folder that a path leads to, with links followed.
-
-    Raises:
-        BuildError: the path is a loop of links.
-
-    """
+    """Return the folder that a path leads to, with links followed; a loop of links is a `BuildError`."""
     try:
         return out.resolve()
     except (RuntimeError, OSError) as error:  # Python 3.11 raises RuntimeError, later versions OSError

@@ -255,7 +255,6 @@ def _plan_dataset(
 
 
 def _counter_notes(counter: CrossModalCounter) -> Iterator[str]:
-    """Yield what a user must know about the model that is counted for."""
     if isinstance(counter.image, VisionRule) and not counter.is_exact:
         yield f"tokens are estimates: what {counter.image.name} counts is not known exactly; raise `reserve` to be safe"
     if counter.max_images is not None:
@@ -472,7 +471,6 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
 
 
 def _corpus_tables(folder: Path) -> list[Path]:
-    """Return the files with a corpus's description and its passages."""
     from mmlongbench.corpus.corpus import INFO, PASSAGES
 
     return [folder / INFO, folder / PASSAGES]

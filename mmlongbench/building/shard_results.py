@@ -131,7 +131,7 @@ class PackedRecord:
     def item_rows(self) -> list[Item]:
         """The rows of its units in the table of items."""
         columns = {key: values for key, values in self.items.items() if isinstance(values, list)}
-        shared = {"id": self.items["id"], "placement": self.items["placement"]}
+        shared = {key: value for key, value in self.items.items() if key not in columns}
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         return [cast("Item", {**shared, "position": position, **row}) for position, row in enumerate(rows)]
 

@@ -46,17 +46,12 @@ def run_stage(
     demands: Demands = NO_DEMANDS,
     is_restart: bool = False,
 ) -> tuple[int, tuple[str, ...]]:
-    """Run one share of one stage. Return how many shards the share has, and notes for the user.
+    """Run one share of one stage (see `mmlongbench build --help`), or all stages up to the questions (`prepare`).
+    Return how many shards the share has, and notes for the user.
 
-    Args:
-        manifest: the manifest, the same for all stages.
-        out: the folder of the release.
-        executor: runs the shards.
-        stage: the name of a stage, or `prepare` for all stages up to the questions.
-        share: `3/64` is the third of 64 shares; None is the whole.
-        demands: when the stage stops because of rejected rows or questions. `min_kept` is for `prepare` only; questions
-            that do not fit at a length are not counted there.
-        is_restart: whether `prepare` discards an unfinished build first.
+    `share` is such as `3/64`, the third of 64 shares; None is the whole. Of `demands`, `min_kept` is for `prepare`
+    only; questions that do not fit at a length are not counted there. `is_restart`: `prepare` discards an unfinished
+    build.
 
     Raises:
         BuildError: an earlier stage is not done; another build uses the folder; the folder was prepared with another
@@ -102,12 +97,8 @@ def run_stage(
 
 
 def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Built:
-    """Run the cells stage of a release whose other stages are done, and write the lock last.
-
-    Args:
-        out: the folder of the release.
-        executor: runs the shards.
-        tasks: the task files of the manifest; a folder never makes code run by itself.
+    """Run the cells stage of a release whose other stages are done, and write the lock last. `tasks` are the task files
+    of the manifest; a folder never makes code run by itself.
 
     Raises:
         BuildError: shards of another stage are not done; the error says how many, and which command to run. Or a task
@@ -144,7 +135,6 @@ def _refuse_undone(stages: Sequence[Stage], name: str, session: Session) -> None
 
 
 def _saved(build_dir: BuildDir) -> SavedPlan:
-    """Return the plan that `prepare` has saved."""
     saved = load_interrupted_plan(build_dir)
     if saved is None:
         raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")

@@ -227,12 +227,7 @@ def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
 
 
 def hash_others(dataset: str, source: str, paths: Sequence[Path], progress: Progress) -> Iterator[SourceFile]:
-    """Hash files that a dataset reads besides its sources, such as those of a corpus, a tokenizer or a model.
-
-    Raises:
-        OSError: a file cannot be read.
-
-    """
+    """Hash files that a dataset reads besides its sources, such as those of a corpus, a tokenizer or a model."""
     when = when_compared(paths)
     with progress.bar(f"{dataset}: fingerprints of {source}", len(paths)) as advance:
         for path, hashed in hash_files(paths, advance):
@@ -277,11 +272,8 @@ def stamp_of(path: Path) -> Stamp:
 
 @contextmanager
 def unchanged_while_planned(dataset: str, list_files: Callable[[], Iterable[Path]]) -> Iterator[None]:
-    """Make sure that the files of `list_files` do not change while the block reads and hashes them.
-
-    Raises:
-        SourceChangedError: a file has changed, is gone or is new.
-
+    """Raise a `SourceChangedError` if a file of `list_files` changes, goes or comes while the block reads and hashes
+    them.
     """
 
     def stamps() -> dict[Path, Stamp | None]:
@@ -405,12 +397,7 @@ class SourceFiles:
             self._proven[path] = stamp
 
     def check_all(self, advance: Callable[[], None]) -> None:
-        """Hash every file again.
-
-        Raises:
-            SourceChangedError: files have changed or are gone; the error names the first.
-
-        """
+        """Hash every file again; the `SourceChangedError` names the first that has changed or is gone."""
         known = {file.path: file for file in self._select(_READ)}
         found = hash_files(list(known), advance)
         changed = [path for path, now in found if isinstance(now, OSError) or now.sha256 != known[path].hashed.sha256]

@@ -101,7 +101,6 @@ def _place(row: RawRow | RowFault) -> str:
 
 
 def _documents(plan: DatasetPlan, ids: set[str], progress: Progress) -> Documents:
-    """Return the documents with these ids, with the texts of their pages."""
     documents, faults, limits = {}, dict(plan.refused), plan.spec.limits
     texts: dict[str, tuple[str, ...]] = {}
     files = [file for file in plan.documents.values() if file.id in ids]

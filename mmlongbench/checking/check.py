@@ -83,20 +83,11 @@ class _DatasetCheck:
 def check(
     manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKERS, *, has_one_length: bool = False
 ) -> Checked:
-    """Check every dataset of a manifest.
+    """Check every dataset of a manifest (see `mmlongbench.check`).
 
-    Args:
-        manifest: examples are packed at all its lengths, and a release is built at the three shortest. Of each dataset,
-            as many questions are packed as its sample has; all rows are drafted.
-        progress: shows a bar.
-        workers: the number of workers in the process that builds again.
-        has_one_length: do not add the double of a dataset's only length, with which its contexts are compared.
-
-    Raises:
-        ManifestError: the manifest cannot be used.
-        PluginError: a plug-in is not installed, or is broken.
-        SourceError: a source cannot be read.
-
+    Examples are packed at all lengths of the manifest, and a release is built at the three shortest. Of each dataset,
+    as many questions are packed as its sample has; all rows are drafted. Unless `has_one_length`, a dataset's only
+    length is doubled, so that contexts of two lengths can be compared.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as open_sessions:
         datasets = []

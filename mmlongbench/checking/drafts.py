@@ -50,7 +50,7 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
     with calling("builder", dataset.spec.builder, "selects()"):
         is_asked = dataset.builder.selects(dataset.sources)
     # Further units of a take order are in no context. Hard negatives are searched for the chosen questions alone.
-    shown = max((len(example.items) for _, example in world.every_example()), default=MOST_UNITS)
+    shown = max((len(example.units) for _, example in world.every_example()), default=MOST_UNITS)
     most = 0 if dataset.plan.corpus else min(MOST_UNITS, 2 * shown)
     known: dict[str, Row] = {}
     twins: list[tuple[Row, Row]] = []
@@ -101,7 +101,6 @@ def _fault(draft: Draft, units: Sequence[Unit], most: int) -> str:
 
 
 def _asks_the_same(world: World, *rows: Row) -> bool:
-    """Return whether rows with equal fields have one question and one answer."""
     dataset, asked = world.dataset, list[object]()
     for row in rows:
         try:
@@ -263,15 +262,14 @@ def _constant_answers(world: World, examples: Sequence[PackedExample]) -> Iterat
         return
     known: dict[str, object] = {}
     for example in examples:
-        for shown in (len(example.items) // 2, 1, 0):
-            items = example.items[:shown]
-            units = [item.unit for item in items]
+        for shown in (len(example.units) // 2, 1, 0):
+            units = example.units[:shown]
             ids = {unit.id for host in units for unit in (host, *host.needles)}
             needles = tuple(needle for needle in example.needles if needle.unit.id in ids)
             prompt = assemble((task.instruction,), units, task.separator, example.question.parts)
             try:
                 answer = task.answer(example)
-                part = replace(example, items=items, needles=needles, prompt=prompt)
+                part = replace(example, units=units, needles=needles, prompt=prompt)
                 if known.setdefault(example.id, answer) != answer or task.answer(part) != answer:
                     return
             except Exception:  # noqa: BLE001  (a part of a context may have no answer)

@@ -267,7 +267,6 @@ def _writing(
 
 
 def _cut(target: Target, out: Path, audits: Sequence[FileAudit], models: Sequence[Model], *, is_silent: bool) -> None:
-    """Write a release of the questions that fit the models."""
     from mmlongbench.publishing.cutting import cut_release
 
     if target.variant or any(audit.problems for audit in audits):
@@ -341,7 +340,6 @@ def _values(audits: Sequence[FileAudit], models: Sequence[Model]) -> Iterator[li
 
 
 def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
-    """Print mean and maximum tokens of each file on each model, how many examples fit, and what does not."""
     counted = [audit for audit in audits if audit.examples and audit.models]
     costs = {model.name: [_cost(audit.models[model.name]) for audit in counted] for model in models}
     _show_beside("tokens per example on models: mean / max; share over the window", counted, costs)
@@ -420,7 +418,6 @@ def _bars(counts: Sequence[int]) -> str:
 
 
 def _show_problems(audits: Sequence[FileAudit]) -> None:
-    """Print each kind of problem of each file, how often it occurs, and where it occurs first."""
     for audit in audits:
         for kind, number in audit.problems.items():
             say(f"{audit.file}: {kind}: {number}×, first {audit.first[kind]}", err=True)

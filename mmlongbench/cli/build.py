@@ -290,7 +290,6 @@ def _show_documents(documents: DocumentCounts) -> None:
 
 
 def _show_notes(notes: Mapping[str, int], retrieval: RetrievalCounts | None) -> None:
-    """Print the notes of drafts, and what a retriever of pages found."""
     if notes:
         say(f"  {_noted(notes)}")
     if retrieval:

@@ -20,7 +20,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.release.example_cost import Model, models_of
 from mmlongbench.table import Table
-from tokenization import TextTokenizer, TokenizationError
+from tokenization import TokenizationError
 
 MAX_FILES = 10_000
 """The maximum number of files in a folder that is counted."""
@@ -104,27 +104,16 @@ def _tokens(
     """
     counter = CounterSpec().open()
     tokenizers = [counter.text, *(model.text or counter.text for model in models)]
-    different = list(dict.fromkeys(tokenizers))
-    of_texts: dict[TextTokenizer, int | TokenizationError] = {}
-    with progress.bar("counting texts", len(texts) * len(different)) as advance:
-        for tokenizer in different:
-            try:
-                total = 0
-                for text in texts:
-                    total += tokenizer.count(text)
-                    advance()
-                of_texts[tokenizer] = total
-            except TokenizationError as error:
-                of_texts[tokenizer] = error
-    own = of_texts[counter.text]
-    if isinstance(own, TokenizationError):
-        raise own
-    tokens: dict[str, int | str] = {"mmlongbench": own + (counter.count("", sizes).total if sizes else 0)}
+    of_texts = dict.fromkeys(tokenizers, 0)
+    with progress.bar("counting texts", len(texts) * len(of_texts)) as advance:
+        for tokenizer in of_texts:
+            for text in texts:
+                of_texts[tokenizer] += tokenizer.count(text)
+                advance()
+    tokens: dict[str, int | str] = {"mmlongbench": of_texts[counter.text] + counter.count("", sizes).image}
     for model, tokenizer in zip(models, tokenizers[1:], strict=True):
-        counted = of_texts[tokenizer]
         try:
-            of_images = model.rule.total(sizes) if sizes else 0
-            tokens[model.name] = str(counted) if isinstance(counted, TokenizationError) else counted + of_images
+            tokens[model.name] = of_texts[tokenizer] + model.rule.total(sizes)
         except TokenizationError as error:
             tokens[model.name] = str(error)
     return tokens

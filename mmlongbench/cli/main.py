@@ -114,7 +114,6 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
-    """Run a command and return its exit code."""
     if line := shadowed():
         say(f"error: {line}", err=True)
         return 2

@@ -122,7 +122,6 @@ _METAVARS: Mapping[str, str] = {
 
 
 def _option(field: "Field[Any]", hint: object, text: str) -> dict[str, Any]:
-    """Return the arguments of `click.option` for a field of a dataclass."""
     kind = next(each for each in get_args(hint) if each is not NoneType) if NoneType in get_args(hint) else hint
     if kind is bool:
         return {"is_flag": True, "help": text}

@@ -198,6 +198,5 @@ def _figure(estimate: Estimate | None) -> str:
 
 
 def _print(title: str, columns: Iterable[str], rows: Sequence[Sequence[Value]]) -> None:
-    """Print a table whose first column has names."""
     say("")
     print_table(Table(("", *columns), rows, title), usual=_WIDTH, folds_numbers=True)

@@ -127,7 +127,6 @@ def shortcuts(
 
 
 def _show_findings(release: Path, audit: ShortcutAudit, *, show_all: bool) -> None:
-    """Print the leaks, or all findings, then the notes and a summary."""
     rows: list[tuple[Value, ...]] = []
     notes = []
     for finding in audit.findings if show_all else audit.leaks:

@@ -67,20 +67,7 @@ class Collected:
 def collect(
     release: Release, results: Sequence[Path], model: str, out: Path | None = None, progress: Progress | None = None
 ) -> Collected:
-    """Write the answers in files of results as predictions, in the order of the release.
-
-    Args:
-        release: the release whose examples were sent.
-        results: files of results and of errors.
-        model: the name of the model.
-        out: the file of predictions; None: `predictions/<model>.jsonl`.
-        progress: shows the examples that are joined.
-
-    Raises:
-        ReleaseError: the release cannot be read, no result is for it, or `out` holds other predictions.
-        SourceError: a file of results cannot be read.
-
-    """
+    """Write the answers in files of results as predictions, in the order of the release (see `mmlongbench.collect`)."""
     if not model.strip():
         raise ReleaseError("model: expected the name of the model, found an empty text")
     places: dict[str, list[str]] = defaultdict(list)  # of each kind of problem, all of them

@@ -110,22 +110,7 @@ def export(
     choices: Choices | None = None,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write the chosen examples of a release into a folder, in the form of a target.
-
-    Args:
-        release: the release.
-        selection: which of its examples are meant.
-        target: the name of an installed target.
-        out: the folder, which is new or empty.
-        choices: how the target writes.
-        progress: shows the examples that are checked and written.
-
-    Raises:
-        PluginError: the target is not installed, or is broken.
-        ReleaseError: the folder cannot be used, an image is missing, nothing is chosen, or a choice does not fit the
-            target.
-
-    """
+    """Write the chosen examples of a release into a folder, in the form of a target (see `mmlongbench.export`)."""
     return export_cells(release, select(release, selection), target, out, choices, progress=progress)
 
 

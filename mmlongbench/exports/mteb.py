@@ -118,7 +118,6 @@ def _question(example: Example) -> str:
 
 
 def _write(export: Export, name: str, retrieval: _Retrieval) -> int:
-    """Write the folder of a dataset, and return the bytes of the images in it."""
     import pyarrow as pa
     import yaml
 

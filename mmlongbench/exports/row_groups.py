@@ -44,13 +44,7 @@ def write_rows(
     path: Path, schema: "pa.Schema", rows: Iterable[tuple[Mapping[str, object], int]], *, is_packed: bool = False
 ) -> None:
     """Write rows, of each of which the size in bytes is given, in row groups of bounded size; no row gives no file.
-
-    Args:
-        path: the file.
-        schema: the columns.
-        rows: the rows, each with its size.
-        is_packed: whether the bytes are compressed, such as those of images.
-
+    `is_packed`: the bytes are compressed, such as those of images.
     """
     import pyarrow as pa
 

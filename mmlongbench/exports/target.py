@@ -195,11 +195,8 @@ class CellFacts:
 
 
 def facts_of(export: Export) -> list[CellFacts]:
-    """Read every chosen example once, and check that no two have one name. Cells without an example are left out.
-
-    Raises:
-        ReleaseError: two examples of a file have one name.
-
+    """Read every chosen example once; a `ReleaseError` if two of a file have one name. Cells without an example are
+    left out.
     """
     found = []
     for cell in export.cells:

@@ -328,13 +328,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str, *, is_shown: bool = False) -> Path:
     """Return a file or a folder of a dataset in the hub's own cache, after downloading it if necessary.
 
-    Args:
-        location: the dataset.
-        path: a file or a folder of it; empty for the whole dataset.
-        patterns: the files that are needed of the whole dataset, such as `*.parquet`. If there are none, a path must be
-            given, because a dataset may be larger than a disk.
-        field: the source as messages name it, such as `source.data`.
-        is_shown: whether the hub's client shows bars.
+    An empty `path` is the whole dataset, of which only the files of `patterns`, such as `*.parquet`, are needed. If
+    there are none, a path must be given, because a dataset may be larger than a disk. `field` is the source as messages
+    name it, such as `source.data`; `is_shown`: the hub's client shows bars.
 
     Raises:
         SourceError: the dataset cannot be downloaded, or has no such file; the message says why.

@@ -55,20 +55,10 @@ class PluginCallError(DraftError):
 
 @contextmanager
 def calling(kind: str, name: str, method: str, row: Row | None = None, about: str = "") -> Iterator[None]:
-    """Turn errors inside the block into errors that name the plug-in, its method and the row.
+    """Turn errors inside the block into a `PluginCallError`, which names the plug-in, its method, and the row or what
+    else (`about`) the method is called for.
 
-    Errors that users can fix, such as a reject, and errors of disk and memory are not changed.
-
-    Args:
-        kind: `builder`, `reader`, `sample` or `metric`.
-        name: the name of the entry point of the plug-in.
-        method: the method that is called; `draw()` for the function of a sample.
-        row: the row that the method is called for, if any.
-        about: what the method is called for, if that is not a row.
-
-    Raises:
-        PluginCallError: the block raised any other exception, or a DraftError.
-
+    Errors that users can fix, such as a reject, and errors of disk and memory are not changed; a DraftError is.
     """
     try:
         yield
@@ -203,11 +193,8 @@ def bind(spec: DatasetSpec) -> Bound:
 
 
 def refuse_secrets(spec: DatasetSpec) -> None:
-    """Refuse a dataset with a text that may have a secret (`has_secret`): the lock would publish it.
-
-    Raises:
-        ManifestError: the error names the key, but does not repeat the text.
-
+    """Refuse a dataset with a text that may have a secret (`has_secret`), since the lock would publish it. The
+    `ManifestError` names the key, but does not repeat the text.
     """
 
     def secret(value: object, key: str) -> str:

@@ -97,12 +97,7 @@ def load_errata(path: Path) -> Errata:
 
 
 def errata_of(text: bytes, name: str) -> Errata:
-    """Return the errata of a text; `name` is for errors.
-
-    Raises:
-        ManifestError: the text is not valid; the error names the id and the key.
-
-    """
+    """Return the errata of a text; `name` is for errors."""
     try:
         data = load_yaml(text, _Loader, twice=False)
     except ValueError as error:

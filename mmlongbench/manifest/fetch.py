@@ -50,11 +50,8 @@ class Place:
 
 
 def places_of(manifest: Manifest, only: Collection[str] = ()) -> tuple[Place, ...]:
-    """Return the places of a manifest, each once, in the order of its datasets.
-
-    Args:
-        manifest: the manifest.
-        only: the names of datasets; empty for all of them.
+    """Return the places of the named datasets of a manifest, of all by default, each once, in the order of the
+    datasets.
 
     Raises:
         ManifestError: there is no such dataset.
@@ -150,19 +147,8 @@ def fetch(
     update: bool = False,
     progress: Progress | None = None,
 ) -> Fetched:
-    """Download what the datasets of a manifest need and a program may download, unless it is there already.
-
-    Args:
-        manifest: the manifest.
-        folder: the data folder; it is made if it does not exist.
-        only: the names of datasets; empty for all of them.
-        update: whether newer files replace those that were downloaded before, if their place has changed.
-        progress: shows how far it is; nothing is shown by default.
-
-    Raises:
-        ManifestError: `only` names no dataset of the manifest.
-        FetchError: there is no room, or the record of the folder cannot be read.
-
+    """Download what the datasets of a manifest need and a program may download, unless it is there already (see
+    `mmlongbench.fetch`).
     """
     places = places_of(manifest, only)
     by_hand = [(place, folder / place.spec.to) for place in places if place.spec.steps]

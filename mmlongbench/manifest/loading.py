@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
@@ -17,6 +17,9 @@ from mmlongbench.manifest.mix import parse_mix
 from mmlongbench.manifest.model import DatasetSpec, Manifest, counter_fields, length_of
 from mmlongbench.manifest.strict_model import explain, shown
 from mmlongbench.manifest.task_files import root_task_files
+
+_Keys: TypeAlias = dict[str, Any]
+"""A dataset, or a part of one, as YAML has it."""
 
 
 def installed_manifests() -> dict[str, Path]:
@@ -53,7 +56,7 @@ def _yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
         raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
 
 
-def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
+def _root_paths(dataset: _Keys, path: Path, data: Path | None) -> None:
     """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder. If there
     is a folder `data`, those of sources and of the corpus are relative to it instead.
     """
@@ -63,27 +66,30 @@ def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
     for key, folder in (("corpus", data or root), ("errata", root)):
         if isinstance(dataset.get(key), str):
             dataset[key] = str(folder / dataset[key])
-    if isinstance(counter := counter_fields(dataset.get("counter")), dict):
-        dataset["counter"] = _rooted_counter(counter, root)
+    if "counter" in dataset:
+        dataset["counter"] = _rooted_counter(dataset["counter"], root)
     if isinstance(counters := dataset.get("count_as"), list):
-        full = map(counter_fields, counters)
-        dataset["count_as"] = [_rooted_counter(each, root) if isinstance(each, dict) else each for each in full]
+        dataset["count_as"] = [_rooted_counter(counter, root) for counter in counters]
     if isinstance(source, dict):
         dataset["source"] = {name: _rooted(value, data or root) for name, value in source.items()}
     else:
         refuse_url(source, f"{path}: source", ManifestError)
 
 
-def _rooted_counter(counter: Mapping[str, object], root: Path) -> dict[str, object]:
-    """Return a counter with `root` before each path of a tokenizer or a template that is there; other names, such as
-    hub ids, stay as they are.
+def _rooted_counter(counter: object, root: Path) -> object:
+    full = counter_fields(counter)
+    return {key: _rooted_part(key, value, root) for key, value in full.items()} if isinstance(full, dict) else full
+
+
+def _rooted_part(key: str, value: object, root: Path) -> object:
+    """Return a value of a counter, with `root` before the path of a tokenizer or a template that is there; other names,
+    such as hub ids, stay as they are.
     """
-    values = {key: str(value) if isinstance(value, Path) else value for key, value in counter.items()}
-    for key, is_there in (("text", Path.is_file), ("template", Path.exists)):
-        value = values.get(key)
-        if isinstance(value, str) and value and is_there(root / value):
-            values[key] = str(root / value)
-    return values
+    name = str(value) if isinstance(value, Path) else value
+    if key not in ("text", "template") or not isinstance(name, str) or not name:
+        return name
+    is_there = (root / name).is_file() or (key == "template" and (root / name).exists())
+    return str(root / name) if is_there else name
 
 
 def _rooted(value: object, root: Path) -> object:
@@ -95,7 +101,7 @@ def _rooted(value: object, root: Path) -> object:
     return str(root / value)
 
 
-def _apply(setting: str | tuple[str, object], datasets: list[dict[str, Any]], here: Path) -> None:
+def _apply(setting: str | tuple[str, object], datasets: list[_Keys], here: Path) -> None:
     """Replace the value that `dataset.key=value` names, as it is typed, or the pair of a key and a Python value. A path
     is relative to `here`; any other typed value is YAML.
     """
@@ -125,7 +131,7 @@ def _apply(setting: str | tuple[str, object], datasets: list[dict[str, Any]], he
     _replace(target, path, _joined(where, path, value, here))
 
 
-def _target(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+def _target(where: str, key: str, datasets: list[_Keys]) -> tuple[_Keys, list[str]]:
     """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
     path, keys = key.strip().split("."), DatasetSpec.model_fields
     named = {str(dataset.get("name")): dataset for dataset in datasets}
@@ -152,10 +158,10 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
     if path[0] in ("corpus", "errata", "counter") or path == ["source"]:  # the paths of sources may be URLs
         _refuse_urls(value, where)
-    if path == ["counter"] and isinstance(value := counter_fields(value), dict):
+    if path == ["counter"]:
         return _rooted_counter(value, here)
     if path[0] == "counter" and len(path) == 2:
-        return _rooted_counter({path[1]: value}, here)[path[1]]
+        return _rooted_part(path[1], value, here)
     if isinstance(value, list | tuple) and _is_path(path):
         return [_joined(where, path, location, here) for location in value]
     if isinstance(value, Path):
@@ -180,7 +186,7 @@ def _refuse_urls(value: object, where: str) -> None:
         refuse_url(value, where, ManifestError)
 
 
-def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
+def _replace(target: _Keys, path: list[str], value: object) -> None:
     """Replace a value. If a sample takes the place of the sources, what fits only these goes with them: the corpus, the
     reranker, whose model is a large download, and a length of full prompts, because drawn reports are short.
     """
@@ -191,7 +197,7 @@ def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
         if "reference_length" in target:
             target["reference_length"] = "16K"
     for step in path[:-1]:
-        inner = counter_fields(target.get(step)) if step == "counter" else target.get(step)
+        inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}
         target = target[step]
     if value is None and len(path) == 2 and path[0] == "source":
@@ -208,12 +214,9 @@ def load_manifest(
 ) -> Manifest:
     """Read a manifest, and the manifests that it includes.
 
-    Args:
-        path: the file of the manifest.
-        settings: replacements of values: either texts `dataset.key=value`, as on the command line, or a mapping from
-            `dataset.key` to the new value.
-        here: the folder that paths in `settings` are relative to; by default the current folder.
-        data: the folder that relative paths of sources are relative to; by default the folder of the manifest.
+    `settings` replace values: either texts `dataset.key=value`, as on the command line, or a mapping from `dataset.key`
+    to the new value. Their paths are relative to `here`, by default the current folder; those of sources in the
+    manifest are relative to `data`, by default the folder of the manifest.
 
     Raises:
         ManifestError: a file cannot be read, or a key or value is wrong; the error names the key and the nearest one.
@@ -244,7 +247,7 @@ def installed_datasets() -> Mapping[str, tuple[DatasetSpec, ...]]:
 _KEYS = ("datasets", "defaults", "include", "mix")
 
 
-def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[dict[str, Any], Path]]:
+def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[_Keys, Path]]:
     """Yield each dataset of a manifest and of those that it includes, with the manifest that has it."""
     if path.resolve() in above:
         raise ManifestError(f"{path}: includes itself; take it out of 'include'")

@@ -113,12 +113,7 @@ def read_mix(path: Path) -> MixSpec:
 
 
 def parse_mix(content: Any, where: str) -> MixSpec:  # noqa: ANN401  (YAML)
-    """Return a mix from its keys and values.
-
-    Raises:
-        ManifestError: a key or value is wrong.
-
-    """
+    """Return a mix from its keys and values."""
     try:
         return MixSpec.model_validate(content)
     except ValidationError as error:

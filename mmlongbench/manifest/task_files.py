@@ -169,12 +169,9 @@ class TaskFiles:
     """Whether a file may differ from the one that the release was built with."""
 
     def named(self, kind: str, name: str, recorded: str) -> str:
-        """Return the absolute name of a plug-in of a release. The name of an installed plug-in is returned unchanged.
-
-        Args:
-            kind: `builder` or `reader`.
-            name: the plug-in's name in the lock, such as `fables.py:Fables`.
-            recorded: the SHA-256 of the file in the lock; empty if the lock has none.
+        """Return the absolute name of a plug-in of a release, which the lock names as `fables.py:Fables`. The name of
+        an installed plug-in is returned unchanged. `recorded` is the SHA-256 of the file in the lock; empty if the lock
+        has none.
 
         Raises:
             PluginError: no such file was given, because a release never makes code run by itself.

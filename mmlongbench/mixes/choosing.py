@@ -318,11 +318,8 @@ class _Program:
                 yield Row("length", format_length(length), measure, share, tuple(places))
 
     def planned(self) -> tuple[float, ...]:
-        """Return how many examples of each column the mix takes, as fractions.
-
-        Raises:
-            ReleaseError: the pools cannot fill the mix; the error says what lacks and how much there is.
-
+        """Return how many examples of each column the mix takes, as fractions; if the pools cannot fill it, the
+        `ReleaseError` says what lacks and how much there is.
         """
         import numpy as np
 
@@ -396,7 +393,6 @@ class _Program:
         )
 
     def _shortage(self, largest: "NDArray[np.float64]") -> str:
-        """Return what lacks, and how much there is."""
         spec, total = self.spec, float(largest.sum()) * self.spec.tokens
         used_up = [bool(used >= 1 - _USED_UP) for used in (self.uses * largest).sum(axis=1)]
         lacking = []

@@ -147,23 +147,8 @@ def export_mix(
     drops_overlap: bool = False,
     progress: Progress | None = None,
 ) -> Mixed:
-    """Export a training mix of a release.
-
-    Args:
-        release: the release.
-        spec: the mix; folders of `disjoint_from` are used as they are.
-        target: the name of an installed target.
-        out: the folder, which is new or empty.
-        choices: how the target writes.
-        drops_overlap: whether examples that share something with an evaluation release are left out; otherwise the
-            export stops if one of the mix does.
-        progress: shows progress bars; None: none are shown.
-
-    Raises:
-        ReleaseError: the mix cannot be met, it shares something with an evaluation release, or the release, an
-            evaluation release or `out` cannot be used.
-        PluginError: the target, or a builder, is not installed, or is broken.
-
+    """Export a training mix of a release (see `mmlongbench.export_mix`); folders of `disjoint_from` are used as they
+    are.
     """
     shown = progress or Progress(False)
     check_choices(release, target, out, choices)
@@ -219,7 +204,6 @@ def _comparison(release: Release, spec: MixSpec, progress: Progress) -> Comparis
 def _overlaps(
     release: Release, comparison: Comparison, candidates: Sequence[Candidate], progress: Progress
 ) -> Iterator[Overlap]:
-    """Yield what examples share with the evaluation releases."""
     with progress.bar("examples compared", len(candidates)) as advance:
         for cell in _cells(release, candidates):
             for example in cell.examples():
@@ -228,7 +212,6 @@ def _overlaps(
 
 
 def _cells(release: Release, candidates: Iterable[Candidate]) -> list[Cell]:
-    """Return the cells of some examples, in the order of the release."""
     keys: dict[tuple[str, int], set[tuple[str, float | None]]] = defaultdict(set)
     for each in candidates:
         keys[each.dataset, each.length].add((each.id, each.placement))

@@ -201,11 +201,8 @@ class Endpoint:
         return said.replace(self._key, "<key>") if len(self._key) >= _SHORTEST_KEY else said
 
     def _refused(self, error: openai.APIStatusError) -> RequestError:
-        """Return the error for a status that is not a success.
-
-        Raises:
-            EndpointError: every call will fail, because the key or the path is wrong.
-
+        """Return the error for a status that is not a success; raise an `EndpointError` if every call will fail,
+        because the key or the path is wrong.
         """
         status = error.status_code
         role, options, failure = self._error.role, self._error.options, self._error

@@ -89,12 +89,9 @@ def write_predictions(path: Path, lines: Iterable[PredictionLine]) -> int:
 def read_lines(path: Path, like: PredictionLine) -> list[PredictionLine]:
     """Return the lines of a file of predictions; an empty list if there is no file.
 
-    Args:
-        path: the file.
-        like: a line with the model, the release, the context and the settings that all lines must have.
-
     Raises:
-        ReleaseError: a line is of another form, or was made otherwise. Such lines must not be mixed in a file.
+        ReleaseError: a line is of another form, or has not the model, release, context and settings of `like`; such
+            lines must not be mixed in a file.
 
     """
     if path.exists() and not path.is_file():

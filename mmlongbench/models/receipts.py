@@ -116,17 +116,11 @@ class Calibration:
 def calibrate(
     ask: Callable[[Prompt], int | None], costs: Mapping[str, Costs], prompts: Mapping[str, Sequence[Prompt]]
 ) -> tuple[dict[str, Calibration], list[str]]:
-    """Find out by probes how an endpoint counts.
+    """Find out by probes how an endpoint counts, from some prompts of each dataset, which `costs` count by one rule and
+    one tokenizer of the model.
 
-    Args:
-        ask: sends a prompt, and returns the endpoint's count of its tokens; None if it gives none.
-        costs: counts the prompts of each dataset, all by one rule and one tokenizer of the model.
-        prompts: some prompts of each dataset.
-
-    Returns:
-        The calibration of each dataset, none if the endpoint counts nothing; and sentences about what is not as the
-        model's rule says.
-
+    `ask` sends a prompt, and returns the endpoint's count of its tokens; None if it gives none. Return the calibration
+    of each dataset, none if the endpoint counts nothing; and sentences about what is not as the model's rule says.
     """
     nothing = ask(Prompt.of([_NOTHING]))
     if nothing is None:

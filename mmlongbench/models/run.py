@@ -151,14 +151,8 @@ class Run:
     ) -> None:
         """Choose the examples, and open the endpoint; nothing is read or sent yet.
 
-        Args:
-            release: the release.
-            selection: the examples.
-            options: how the model is asked.
-            settings: the endpoint; without a cache, the answers are kept beside the predictions.
-            out: the file of predictions; None: `predictions/<model>.jsonl`.
-            remote_files: whether paths of images may be sent to another host.
-            backoff: the waits before a call is made again.
+        The file of predictions is `out`, or `predictions/<model>.jsonl`. Without a cache in `settings`, the answers are
+        kept beside it. `remote_files`: paths of images may be sent to another host.
 
         Raises:
             ReleaseError: the options do not fit each other, or no rule or tokenizer has the given name.

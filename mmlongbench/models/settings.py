@@ -94,12 +94,7 @@ class RunOptions:
     """Ask again also where the answer is known, as after a change of the server; to continue, leave it out."""
 
     def check(self) -> None:
-        """Refuse values that make no sense.
-
-        Raises:
-            ReleaseError: the error names the option, its value, and what was expected.
-
-        """
+        """Refuse values that make no sense; the `ReleaseError` names the option, its value, and what was expected."""
         name = self.model
         is_name = isinstance(name, str) and bool(name.strip()) and name.isprintable()
         if not is_name or len(name.encode()) > 200:

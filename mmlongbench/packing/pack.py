@@ -7,14 +7,14 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, combinations
+from itertools import accumulate, chain, combinations
 from typing import Any
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, MMLongBenchError, Rejected
 from mmlongbench.lengths import TokenBudget, format_length
-from mmlongbench.packing.place import Placement, place_units
+from mmlongbench.packing.place import Haystack, Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.prompt import Image, Part, Prompt, turns_of
 from tokenization import TokenCount
@@ -96,13 +96,12 @@ class Packed:
         return (*self.required, *self.taken)
 
 
-@dataclass(slots=True)  # a frozen one takes twice as long to make, and there are millions
+@dataclass(frozen=True, slots=True)
 class PlacedUnit:
-    """A unit with its position in a prompt."""
+    """A unit with its position in a prompt, and its tokens; see `PackedExample`."""
 
     unit: Unit
     start: int
-    """Tokens of the prompt before the unit, as a sum of prices."""
     count: TokenCount
 
 
@@ -129,8 +128,12 @@ class PackedExample:
     """The released id of the question."""
     question: Question
     """The question, with the wording that was chosen for these units."""
-    items: tuple[PlacedUnit, ...]
-    """The units in the order of the prompt, each with its position in tokens."""
+    units: tuple[Unit, ...]
+    """The units in prompt order."""
+    starts: Sequence[int]
+    """For each unit, the tokens of the prompt before it, as a sum of prices."""
+    counts: Sequence[TokenCount]
+    """The tokens of each unit."""
     prompt: Prompt
     count: TokenCount
     """Tokens of the prompt."""
@@ -148,9 +151,9 @@ class PackedExample:
     """The number of excluded units, by reason; the next units of the take order were taken instead."""
 
     @property
-    def units(self) -> tuple[Unit, ...]:
-        """The units in prompt order."""
-        return tuple([item.unit for item in self.items])
+    def items(self) -> tuple[PlacedUnit, ...]:
+        """The units in prompt order, each with its position in tokens."""
+        return tuple(map(PlacedUnit, self.units, self.starts, self.counts))
 
     @property
     def row(self) -> Any:  # noqa: ANN401  (of the class that its task declares)
@@ -369,8 +372,19 @@ def _everywhere(
     """Return the examples of a context at all placements, each counted as a whole unless prices are exact."""
     if not draft.in_turns and (spoken := next((unit.id for unit in packed.units if unit.turns), None)):
         raise DraftError(f"{draft.id}: unit {spoken!r} has turns; a task with such units sets `in_turns = True`")
-    counts = {unit.id: pricer.unit(unit) for unit in packed.units}
-    made = [e for placement in placements for e in _placed(draft, packed, counts, budget, placement, pricer, draws)]
+
+    def known(units: Sequence[Unit]) -> dict[str, tuple[TokenCount, tuple[Part, ...]]]:
+        parts = (unit.parts if unit.images else (unit.text,) for unit in units)
+        return {unit.id: (pricer.unit(unit), (*part, draft.separator)) for unit, part in zip(units, parts, strict=True)}
+
+    priced = known(packed.units)
+    separator = 0 if draft.in_turns else pricer.text(draft.separator)
+    hay = Haystack(packed.units, [count.total + separator for count, _ in priced.values()], pricer.text)
+    made = list[PackedExample]()
+    for placement in placements:
+        placed = hay.placed(placement, draws)
+        hosts = known([unit for unit in placed[0] if unit.needles])
+        made += _placed(draft, packed, {**priced, **hosts}, placed, budget, placement, pricer, draws)
     if draft.in_turns or not pricer.is_exact(draft):
         made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
     return made
@@ -379,54 +393,56 @@ def _everywhere(
 def _placed(
     draft: Draft,
     packed: Packed,
-    counts: Mapping[str, TokenCount],
+    priced: Mapping[str, tuple[TokenCount, tuple[Part, ...]]],
+    placed: tuple[Sequence[Unit], Sequence[float], Sequence[float]],
     budget: TokenBudget,
     placement: Placement,
     pricer: Pricer,
     draws: Draws,
 ) -> Iterator[PackedExample]:
-    """Yield the examples of a context at one placement; `counts` are the token counts of its units."""
-    separator = pricer.text(draft.separator)
-    costs = {unit.id: counts[unit.id].total + (0 if draft.in_turns else separator) for unit in packed.units}
-    units, requested, achieved = place_units(packed.units, [*costs.values()], placement, draws, pricer.text)
-    counts = {**counts, **{unit.id: pricer.unit(unit) for unit in units if unit.needles}}
-    items, start = [], pricer.opening(draft).total
+    """Yield the examples of a context at one placement, where its units are `placed`; `priced` has the tokens of each
+    unit, and its parts with a separator after them.
+    """
+    units, requested, achieved = placed
+    before: tuple[Part, ...] = ()
     if draft.in_turns:
         # What a unit costs depends on the turns beside it, so needles are placed until costs and places agree.
+        costs = {unit.id: priced[unit.id][0].total for unit in packed.units}
         for _ in range(_PLACINGS):
-            items = _in_turns(draft, units, pricer)
-            alone = [item for item in items if item.unit.place is not None and not item.unit.needles]
-            if all(costs[item.unit.id] == item.count.total for item in alone):
+            starts, counts = _in_turns(draft, units, pricer)
+            found = zip(units, counts, strict=True)
+            alone = {unit.id: count.total for unit, count in found if unit.place is not None and not unit.needles}
+            if all(costs[id] == cost for id, cost in alone.items()):
                 break
-            costs |= {item.unit.id: item.count.total for item in alone}
-            units, requested, achieved = place_units(packed.units, [*costs.values()], placement, draws, pricer.text)
+            costs |= alone
+            hay = Haystack(packed.units, [*costs.values()], pricer.text)
+            units, requested, achieved = hay.placed(placement, draws)
         else:
-            items = _in_turns(draft, units, pricer)
-        context = sum((item.count for item in items), TokenCount(0, 0))
+            starts, counts = _in_turns(draft, units, pricer)
+        context = sum(counts, TokenCount(0, 0))
     else:
-        own = [counts[unit.id] for unit in units]
-        tokens = [count.total for count in own]
-        items = list(map(PlacedUnit, units, accumulate([start, *(cost + separator for cost in tokens)]), own))
-        images = sum([count.image for count in own])
-        context = TokenCount(sum(tokens) - images + separator * max(0, len(items) - 1), images)
-    starts = {item.unit.id: item.start for item in items if item.unit.place is None}
-    for item in (item for item in items if item.unit.needles):
-        text, at = item.unit.text, 0
-        for needle in item.unit.needles:  # in reading order; two may be the same sentence
+        separator, shown = pricer.text(draft.separator), [priced[unit.id] for unit in units]
+        counts = [count for count, _ in shown]
+        spent = [count.text + count.image + separator for count in counts]
+        starts = [*accumulate(spent[:-1], initial=pricer.opening(draft).total)][: len(units)]
+        images = sum([count.image for count in counts])
+        context = TokenCount(sum(spent) - images - (separator if units else 0), images)
+        between = [*chain.from_iterable([parts for _, parts in shown])][:-1]
+        before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
+    starts_of = {}
+    for unit, start in zip(units, starts, strict=True):
+        if unit.place is None:
+            starts_of[unit.id] = start
+        text, at = unit.text if unit.needles else "", 0
+        for needle in unit.needles:  # in reading order; two may be the same sentence
             at = text.index(str(needle.body), at)
-            starts[needle.id] = item.start + (pricer.text(text[:at].rstrip(" ")) if at else 0)
+            starts_of[needle.id] = start + (pricer.text(text[:at].rstrip(" ")) if at else 0)
             at += len(str(needle.body))
     without_place = (unit for unit in packed.units if unit.place is None)
     needles = tuple(
-        PlacedNeedle(unit, wanted, reached, starts[unit.id], counts[unit.id])
+        PlacedNeedle(unit, wanted, reached, starts_of[unit.id], priced[unit.id][0])
         for unit, wanted, reached in zip(without_place, requested, achieved, strict=bool(requested))
     )
-    before: tuple[Part, ...] = ()
-    if not draft.in_turns:
-        between = [
-            part for unit in units for part in (*(unit.parts if unit.images else (unit.text,)), draft.separator)
-        ][:-1]
-        before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
     for asked in packed.questions:
         question = asked
         if asked.wording is not None:
@@ -444,7 +460,9 @@ def _placed(
         yield PackedExample(
             question.id,
             question,
-            tuple(items),
+            tuple(units),
+            starts,
+            counts,
             prompt,
             context + pricer.frame(draft, question),
             budget.reserve,
@@ -456,9 +474,9 @@ def _placed(
         )
 
 
-def _in_turns(draft: Draft, units: Sequence[Unit], pricer: Pricer) -> list[PlacedUnit]:
-    """Return the units of a conversation with their positions, as a recount of its turns finds them. A unit ends where
-    the next one begins, so a separator between two units of one turn belongs to the first of them.
+def _in_turns(draft: Draft, units: Sequence[Unit], pricer: Pricer) -> tuple[list[int], list[TokenCount]]:
+    """Return the starts and tokens of the units of a conversation, as a recount of its turns finds them. A unit ends
+    where the next one begins, so a separator between two units of one turn belongs to the first of them.
     """
     role, text, is_opening = "user", Prompt.of(draft.instruction).text, True
     before = sum(pricer.part(part).image for part in draft.instruction)
@@ -476,8 +494,6 @@ def _in_turns(draft: Draft, units: Sequence[Unit], pricer: Pricer) -> list[Place
             text += "".join(part for part in turn.parts if isinstance(part, str))
             before += sum(pricer.part(part).image for part in turn.parts if isinstance(part, Image))
     ends = [*starts, before + pricer.turn(text)][1:]
-    placed = []
-    for unit, start, end in zip(units, starts, ends, strict=True):
-        images = pricer.unit(unit).image
-        placed.append(PlacedUnit(unit, start, TokenCount(end - start - images, images)))
-    return placed
+    images = (pricer.unit(unit).image for unit in units)
+    spans = zip(starts, ends, images, strict=True)
+    return starts, [TokenCount(end - start - image, image) for start, end, image in spans]

@@ -98,65 +98,71 @@ class Slot:
     """Haystack tokens before the needle."""
 
 
-def place_units(
-    units: Sequence[Unit], costs: Sequence[int], placement: Placement, draws: Draws, price: Price = len
-) -> tuple[tuple[Unit, ...], list[float], list[float]]:
-    """Put the units in order and the needles at their depths. Return the units in the order of the prompt and, for each
-    needle in the order of the draft, the requested and the achieved depth; without placement, no depths.
+class Haystack:
+    """The units of a context without its needles, in the order of the prompt. It is the same at every placement."""
 
-    Args:
-        units: the units of a context, in any order; those without a place are needles.
-        costs: the tokens of each unit, with its separator.
-        placement: where the needles go; None if there are no needles.
-        draws: the draws of the question.
-        price: returns the tokens of a text, to measure where in a passage a sentence goes.
+    def __init__(self, units: Sequence[Unit], costs: Sequence[int], price: Price = len) -> None:
+        """Put units in order.
 
-    Raises:
-        Rejected: the haystack is too short for the order and the distance that the placement asks for.
+        Args:
+            units: the units of a context, in any order; those without a place are needles.
+            costs: the tokens of each unit, with its separator.
+            price: returns the tokens of a text, to measure where in a passage a sentence goes.
 
-    """
-    places = [(unit.place, index) for index, unit in enumerate(units) if unit.place is not None]
-    order = [index for _, index in sorted(places)]
-    hay = [units[i] for i in order]
-    needles = [unit for unit in units if unit.place is None]
-    if placement is None or not needles:
-        return (*needles, *hay), [], []
-    bounds = [0, *accumulate(costs[i] for i in order)]
-    requested = placement.requested(needles, draws)
-    spaced = placement if isinstance(placement, Permutation) and not placement.is_free else None
-    if spaced and any(needle.between_sentences for needle in needles):
-        raise DraftError(
-            "needle sentences keep no order and no distance; make each sentence of the haystack a unit, and leave out "
-            "`between_sentences`"
-        )
-    texts = frozenset([index for index, unit in enumerate(hay) if isinstance(unit.body, str) and not unit.turns])
-    slots = _spaced(requested, bounds, spaced.apart) if spaced else []
-    # if there are more needles than boundaries or passages, all are free again when all are taken
-    free_bounds: set[int] = set()
-    free_texts: set[int] = set()
-    for needle, depth in zip(needles, requested, strict=True) if not spaced else ():
-        target = depth * bounds[-1]
-        if needle.between_sentences:
-            free_texts = free_texts or set(texts)
-            slot = _between_sentences(hay, bounds, target, free_texts, texts, price)
-            free_texts.discard(-1 if slot.host is None else slot.host)
-        else:
-            free_bounds = free_bounds or set(range(len(bounds)))
-            nearest = min(free_bounds, key=lambda at: (abs(bounds[at] - target), at))
-            free_bounds.discard(nearest)
-            slot = Slot(None, nearest, bounds[nearest])
-        slots.append(slot)
-    achieved = [slot.before / bounds[-1] if bounds[-1] else 0.0 for slot in slots]
-    placed = list(zip(needles, slots, strict=True))
-    for host in {slot.host for slot in slots if slot.host is not None}:
-        hay[host] = _with_sentences(hay[host], [(slot.at, needle) for needle, slot in placed if slot.host == host])
-    alone: dict[int, list[Unit]] = {}
-    for needle, slot in sorted(placed, key=lambda pair: pair[0].between_sentences):  # sentences come last
-        if slot.host is None:
-            alone.setdefault(slot.at, []).append(needle)
-    for at in sorted(alone, reverse=True):
-        hay[at:at] = alone[at]
-    return tuple(hay), requested, achieved
+        """
+        places = [(unit.place, index) for index, unit in enumerate(units) if unit.place is not None]
+        order = [index for _, index in sorted(places)]
+        self._needles = [unit for unit in units if unit.place is None]
+        self._units = [units[index] for index in order]
+        self._bounds = [0, *accumulate([costs[index] for index in order])]
+        self._texts = {at for at, unit in enumerate(self._units) if isinstance(unit.body, str) and not unit.turns}
+        self._price = price
+
+    def placed(self, placement: Placement, draws: Draws) -> tuple[tuple[Unit, ...], list[float], list[float]]:
+        """Put the needles at their depths. Return the units in the order of the prompt and, for each needle in the
+        order of the draft, the requested and the achieved depth; without a placement or needles, no depths.
+
+        Raises:
+            Rejected: the haystack is too short for the order and the distance that the placement asks for.
+
+        """
+        hay, needles, bounds, texts = [*self._units], self._needles, self._bounds, self._texts
+        if placement is None or not needles:
+            return (*needles, *hay), [], []
+        requested = placement.requested(needles, draws)
+        spaced = placement if isinstance(placement, Permutation) and not placement.is_free else None
+        if spaced and any(needle.between_sentences for needle in needles):
+            raise DraftError(
+                "needle sentences keep no order and no distance; make each sentence of the haystack a unit, and leave "
+                "out `between_sentences`"
+            )
+        slots = _spaced(requested, bounds, spaced.apart) if spaced else []
+        # if there are more needles than boundaries or passages, all are free again when all are taken
+        free_bounds: set[int] = set()
+        free_texts: set[int] = set()
+        for needle, depth in zip(needles, requested, strict=True) if not spaced else ():
+            target = depth * bounds[-1]
+            if needle.between_sentences:
+                free_texts = free_texts or set(texts)
+                slot = _between_sentences(hay, bounds, target, free_texts, texts, self._price)
+                free_texts.discard(-1 if slot.host is None else slot.host)
+            else:
+                free_bounds = free_bounds or set(range(len(bounds)))
+                nearest = min(free_bounds, key=lambda at: (abs(bounds[at] - target), at))
+                free_bounds.discard(nearest)
+                slot = Slot(None, nearest, bounds[nearest])
+            slots.append(slot)
+        achieved = [slot.before / bounds[-1] if bounds[-1] else 0.0 for slot in slots]
+        placed = list(zip(needles, slots, strict=True))
+        for host in {slot.host for slot in slots if slot.host is not None}:
+            hay[host] = _with_sentences(hay[host], [(slot.at, needle) for needle, slot in placed if slot.host == host])
+        alone: dict[int, list[Unit]] = {}
+        for needle, slot in sorted(placed, key=lambda pair: pair[0].between_sentences):  # sentences come last
+            if slot.host is None:
+                alone.setdefault(slot.at, []).append(needle)
+        for at in sorted(alone, reverse=True):
+            hay[at:at] = alone[at]
+        return tuple(hay), requested, achieved
 
 
 def _spaced(requested: Sequence[float], bounds: Sequence[int], apart: float) -> list[Slot]:

@@ -27,12 +27,8 @@ def cut_release(
     """Write a release of the questions that fit; it appears whole or not at all. Return the number of its examples, and
     of those of the release that it is cut from.
 
-    Args:
-        opened: the release.
-        out: the folder, which is new or empty.
-        unfit: by public file, what does not fit in the first such example of a question, by id (`FileAudit.unfit`).
-        models: the models, for the lock.
-        progress: shows the bars.
+    `unfit` says by public file what does not fit in the first such example of a question, by id (`FileAudit.unfit`);
+    `models` are for the lock.
 
     Raises:
         ReleaseError: it is no whole release with a lock, nothing of it fits, or `out` cannot be used.

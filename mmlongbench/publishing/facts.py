@@ -107,12 +107,7 @@ def read_about(path: Path) -> About:
 
 
 def read_shortcuts(path: Path, lock: Lock) -> tuple["Finding", ...]:
-    """Read what `mmlongbench shortcuts --json` printed.
-
-    Raises:
-        ReleaseError: a line is not of it, or is about a dataset that the release does not have.
-
-    """
+    """Read what `mmlongbench shortcuts --json` printed about this release; other lines are a `ReleaseError`."""
     from mmlongbench.shortcuts.findings import Finding  # needs numpy, which `rights` does not
 
     findings = tuple(_lines(path, Finding, "--shortcuts", needs="verdict"))
@@ -122,12 +117,7 @@ def read_shortcuts(path: Path, lock: Lock) -> tuple["Finding", ...]:
 
 
 def read_audit(path: Path, lock: Lock) -> tuple[AuditLine, ...]:
-    """Read what `mmlongbench audit --json` printed.
-
-    Raises:
-        ReleaseError: a line is not of it, or is about a file that the release does not have.
-
-    """
+    """Read what `mmlongbench audit --json` printed about this release; other lines are a `ReleaseError`."""
     lines = tuple(_lines(path, AuditLine, "--audit"))
     names = {name.partition("/")[2] for name in lock.files} | {name.split("/")[0] for name in lock.files}
     if strange := [line.file for line in lines if line.file not in names and line.examples]:

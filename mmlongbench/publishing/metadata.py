@@ -105,7 +105,6 @@ def write_croissant(out: Path, facts: Facts, named_files: Sequence[NamedFile]) -
 
 
 def _source(source: SourceRights) -> Json:
-    """Return a source: where it was published, under which licence, and what is of it."""
     origins = ", ".join(source.origins) or "an origin that is not known"
     return {
         "@id": _source_id(source),

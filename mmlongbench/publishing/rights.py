@@ -256,7 +256,6 @@ def contradicts(hint: str, licence: Licence) -> bool:
 
 
 def _advice(sources: Sequence[SourceRights], demands: Iterable[Demand]) -> Iterator[str]:
-    """Yield what to do before the release is passed on, with reasons."""
     without = [source for source in sources if source.licence_kind == "unknown"]
     if unknown := [f"{source.name} ({source.reason})" if source.reason else source.name for source in without]:
         yield f"Find out the licence of {_named(unknown)}, or leave it out: without one, nobody may pass it on."

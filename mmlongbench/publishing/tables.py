@@ -140,7 +140,6 @@ def write_tables(
 
 
 def _copy(file: Path, folder: Path, out: Path) -> str:
-    """Copy a table of an earlier publication, and return its path below the new one."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, folder / file.name)
     return (folder / file.name).relative_to(out).as_posix()
@@ -244,8 +243,6 @@ def example_schema(*, canary: bool) -> "pa.Schema":
 
 
 def _write_images(release: Release, name: str, digests: Sequence[str], out: Path, tables: Tables) -> None:
-    """Write images to as many files as they need."""
-
     def rows(part: Sequence[str]) -> Iterator[tuple[Mapping[str, object], int]]:
         for digest in part:
             path = tables.shown[digest]
@@ -299,12 +296,7 @@ def keep_images(after: Path, wanted: Mapping[str, str]) -> Iterator[tuple[Path, 
 
 
 def keep_examples(files: Sequence[Path], schema: "pa.Schema", wanted: Set[str]) -> Iterator[tuple[Path, Set[str]]]:
-    """Yield the tables of which every row is wanted, with the digests of its rows (`row_digest`).
-
-    Raises:
-        ReleaseError: a table cannot be read.
-
-    """
+    """Yield the tables of which every row is wanted, with the digests of its rows (`row_digest`)."""
     known = set[str]()
     for file in files:
         rows = [row_digest(row) for row in _stored_rows(file, schema)]

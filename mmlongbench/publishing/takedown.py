@@ -272,7 +272,6 @@ def _examples(opened: Release, file: PublicFile) -> Iterator[tuple[Record, Seque
 
 
 def _shows(record: Record, items: Sequence[Item], dataset: ReadDataset, gone: Withdrawn) -> bool:
-    """Return whether an example shows, or is about, something that is taken out."""
     if dataset.name in gone.datasets or not gone.images.isdisjoint(dataset.prompt(record).images):
         return True
     if any(item["image"] is None and (dataset.name, item["unit"]) in gone.texts for item in items):

@@ -95,12 +95,8 @@ def audit(
 ) -> list[FileAudit]:
     """Audit every file.
 
-    Args:
-        target: what to audit.
-        progress: shows the bars.
-        workers: the number of processes; it does not change the result. With `visit` there is only one.
-        models: the models on which the cost of each example is counted too.
-        visit: is called with every example that could be counted.
+    The cost of each example is counted on `models` too. `visit` is called with every example that could be counted;
+    then there is one process, whatever `workers` says.
 
     Raises:
         ReleaseError: the target cannot be read, or was not counted with the given tokenizer.

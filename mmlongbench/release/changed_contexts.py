@@ -39,11 +39,8 @@ def contextual(
     not say which units hold the answer (`oracle`), or every other example is about the same thing or shares its context
     (`wrong`).
 
-    Args:
-        release: the release.
-        dataset: the name of a dataset.
-        context: a variant of its builder, a key of `CONTEXTS`, or an empty text for the released prompt.
-        examples: examples of one file of the dataset, in the order of the file.
+    The context is a variant of the dataset's builder, a key of `CONTEXTS`, or an empty text for the released prompt.
+    The examples are of one file of the dataset, in the order of the file.
 
     Raises:
         ReleaseError: the dataset does not have this context.

@@ -113,12 +113,7 @@ class Model:
 
     @property
     def text(self) -> TextTokenizer | None:
-        """Its tokenizer, which a process loads once; None if it has none.
-
-        Raises:
-            ReleaseError: the tokenizer cannot be loaded.
-
-        """
+        """Its tokenizer, which a process loads once; None if it has none, a `ReleaseError` if it cannot be loaded."""
         return _tokenizer(self.tokenizer) if self.tokenizer else None
 
 

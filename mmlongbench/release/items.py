@@ -72,17 +72,19 @@ class Item(TypedDict):
 
 
 class ItemColumns(TypedDict):
-    """The units of one example, as a list for each column of `Item`; the position is the place in the lists."""
+    """The units of one example, as a list for each column of `Item`; the position is the place in the lists. A column
+    that has the same value for all of them may be that value.
+    """
 
     id: str
     placement: float | None
     unit: list[str]
     role: list[str]
-    inside: list[str]
-    image: list[str | None]
+    inside: list[str] | str
+    image: list[str | None] | None
     start: list[int]
     text_tokens: list[int]
-    image_tokens: list[int]
+    image_tokens: list[int] | int
 
 
 _OF_AN_EXAMPLE = TypeAdapter(list[Item])
@@ -112,15 +114,10 @@ class ItemReader:
     def __init__(
         self, root: Path, name: str, length: int, *, examples: int | None = None, ids: Collection[str] | None = None
     ) -> None:
-        """Read the items of a public file.
+        """Read the items of a public file, which is named by its path below `mmlb_data/`.
 
-        Args:
-            root: the folder of the release.
-            name: the public file, below `mmlb_data/`.
-            length: the length of the file, in tokens; an example has at most twice as many units.
-            examples: the number of the file's examples, which limits the rows that are read; None: no limit.
-            ids: the ids of the examples that will be asked for; None: all.
-
+        An example has at most twice as many units as its length has tokens; `examples`, the number of the file's
+        examples, limits the rows that are read. `ids` are the ids that will be asked for; None: all.
         """
         wanted = None if ids is None else set(map(as_utf8, ids))
         self._file = _in_order(root, name, length, examples)
@@ -185,15 +182,8 @@ def _in_order(
 
 
 def items_of_example(root: Path, name: str, length: int, id: str, placement: float | None) -> list[Item] | None:
-    """Return the items of one example in the order of the file; None if the public file has no items.
-
-    Args:
-        root: the folder of the release.
-        name: the public file, below `mmlb_data/`.
-        length: the length of the file, in tokens; an example has at most twice as many units.
-        id: the id of the example.
-        placement: its depth or permutation; None if it has none.
-
+    """Return the items of one example in the order of the file; None if the public file has no items (see
+    `ItemReader`).
     """
     import pyarrow as pa
     import pyarrow.compute as pc

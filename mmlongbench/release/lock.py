@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
@@ -296,9 +296,13 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in MAKERS} | {"libjpeg-turbo": str(features.version("libjpeg_turbo"))}
 
 
-def counted_as(counter: Mapping[str, Any]) -> str:
-    """Return the model by which a dataset of a lock was counted, whose `counter` is given, with the files that count;
-    empty if it was the benchmark's rule of images.
+LockedCounter: TypeAlias = Mapping[str, Any]
+"""The counter of a dataset, as the lock has it."""
+
+
+def counted_as(counter: LockedCounter) -> str:
+    """Return the model by which a dataset was counted, with the files that count; empty if it was the benchmark's rule
+    of images.
 
     >>> tokenizer, image = {"name": "mine.json", "sha256": "0"}, {"model": "gemma4"}
     >>> counted_as({"tokenizer": tokenizer, "image": image, "exact": False})

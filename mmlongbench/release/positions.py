@@ -63,15 +63,7 @@ class Layout:
         *,
         is_by_line: bool = False,
     ) -> None:
-        """Lay out an example.
-
-        Args:
-            items: the items of the example.
-            cost: the example, counted.
-            counter: the counter of the dataset.
-            is_by_line: whether units begin lines in other examples.
-
-        """
+        """Lay out an example, which `cost` has counted. `is_by_line`: units begin lines in other examples."""
         self.items, self.gap, self.prompt = items, separator(items), cost.prompt
         self.image_tokens = counter.image.each(cost.sizes)
         """The tokens of each image, in the order of the prompt."""
@@ -156,11 +148,8 @@ class Layout:
 
     def find(self, needles: Sequence[Needle] | None) -> list[FoundNeedle]:
         """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one
-        needle.
-
-        Args:
-            needles: their texts and images, in the order of the prompt if the record gives this order; None: they are
-                the units that the items call needles.
+        needle. `needles` are their texts and images, in the order of the prompt if the record gives this order; None:
+        they are the units that the items call needles.
 
         Raises:
             ReleaseError: there is no needle, or one is not in the prompt.

@@ -36,13 +36,8 @@ def restored(
     """Return the folder of a release that is made of a publication, and the public files that are not those of the
     lock: the publication leaves out some of their examples, or has them in several tables, whose order is lost.
 
-    The folder is made once, in the user's cache, and again if a table of the publication changes.
-
-    Args:
-        folder: the publication.
-        lock: its lock.
-        known: the format of each public file with examples, and the number of its examples in the lock, by name.
-        with_images: whether images are made, too.
+    The folder is made once, in the user's cache, and again if a table of the publication changes. `known` has the
+    format of each public file with examples, and the number of its examples in the lock, by name.
 
     Raises:
         ReleaseError: a table cannot be read, or has an example or an image that the lock does not have.
@@ -127,7 +122,6 @@ def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
 
 
 def _column(table: Path, column: str) -> Iterator[Any]:
-    """Yield the values of a column of a table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

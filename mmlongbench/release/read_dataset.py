@@ -18,7 +18,7 @@ from mmlongbench.manifest.strict_model import explain
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import LOCK, TOKENIZERS
-from mmlongbench.release.lock import counted_as
+from mmlongbench.release.lock import LockedCounter, counted_as
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
@@ -49,8 +49,8 @@ class ReadDataset:
     """Whether a lock says what the records must contain; False for files of other origin."""
     variant: str = ""
     """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
-    locked: Mapping[str, Any] = field(default_factory=dict)
-    """The counter as the lock has it; empty for files of other origin."""
+    locked: LockedCounter = field(default_factory=dict)
+    """Its counter; empty for files of other origin."""
     open_count_as: Mapping[str, Callable[[], CrossModalCounter]] = field(default_factory=dict)
 
     @property
@@ -140,8 +140,7 @@ def locked_dataset(
     return ReadDataset(spec, bound.builder, bound.reserve, open_counter, locked=locked, open_count_as=opening)
 
 
-def _counter_fields(locked: Mapping[str, Any]) -> dict[str, object]:
-    """Return the fields of a `CounterSpec` for a counter in the form of the lock."""
+def _counter_fields(locked: LockedCounter) -> dict[str, object]:
     recorded = {key: str(locked["tokenizer"][key]) for key in ("name", "sha256")}
     model, template = locked["image"].get("model"), locked.get("template") or {}
     counted = {"text": recorded["name"], "image": model or locked["image"]}
@@ -149,7 +148,7 @@ def _counter_fields(locked: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _locked_counter(
-    spec: CounterSpec, locked: Mapping[str, Any], tokenizer: str | None, release: Path | None
+    spec: CounterSpec, locked: LockedCounter, tokenizer: str | None, release: Path | None
 ) -> CrossModalCounter:
     """Open the counter of a dataset of a lock, `locked`, with the tokenizer and the template that the release keeps."""
     recorded, template = locked["tokenizer"], locked.get("template") or {}
@@ -178,12 +177,9 @@ def _locked_counter(
     )
 
 
-def locked_rule(locked: Mapping[str, Any]) -> PatchRule | VisionRule:
-    """Return the rule that counts the images of a dataset, whose counter in the lock is given.
-
-    Raises:
-        NotHereError: the rule is that of a package that is not installed.
-
+def locked_rule(locked: LockedCounter) -> PatchRule | VisionRule:
+    """Return the rule that counts the images of a dataset, whose counter in the lock is given; `NotHereError` if the
+    rule is that of a package that is not installed.
     """
     try:
         return rule_of_fields(locked["image"]) if "model" in locked["image"] else PatchRule(**locked["image"])

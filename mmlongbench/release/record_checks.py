@@ -189,13 +189,8 @@ class RecordChecks:
 
 
 def compare_files(audits: Iterable[tuple[PublicFile, FileAudit]], lock: Lock, rejected: Set[RejectKey] | None) -> None:
-    """Add to the audits of files how the files of one dataset differ from each other and from the lock.
-
-    Args:
-        audits: every public file with its audit; files without facts are left out.
-        lock: the lock.
-        rejected: (dataset, id, length) of the rejects; None if they cannot be read.
-
+    """Add to the audits of files how the files of one dataset differ from each other and from the lock; files without
+    facts are left out. `rejected` has (dataset, id, length) of the rejects; None if they cannot be read.
     """
     datasets: dict[str, list[tuple[PublicFile, FileAudit, Facts]]] = {}
     for file, audit in audits:

@@ -111,11 +111,8 @@ class Example:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what a prediction depends on: the released prompt, the bytes of its images, and the answer.
-
-        Raises:
-            ReleaseError: the lock does not have an image of the prompt.
-
+        """The SHA-256 of what a prediction depends on: the released prompt, the bytes of its images, and the answer
+        (see `example_digest`).
         """
         prompt = self._release.builder(self.dataset).prompt(self.record) if self.variant else self.prompt
         return example_digest(prompt, self.answer, self._release.lock)
@@ -222,11 +219,8 @@ class Release:
 
     @property
     def lock_id(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of `build.lock.json`; predictions and scores carry it.
-
-        Raises:
-            ReleaseError: the lock cannot be read any more.
-
+        """The first 16 hexadecimal digits of the SHA-256 of `build.lock.json`; predictions and scores carry it. A
+        `ReleaseError` if the lock cannot be read any more.
         """
         return lock_id(self.path)
 

@@ -220,13 +220,8 @@ def described(
 ) -> ShownExample:
     """Return an example with what is known about its units.
 
-    Args:
-        example: the example.
-        items: its items in the order of the file; None if there are none.
-        needles: its needles as the prompt shows them.
-        sizes: the sizes of images, by path.
-        rule: counts the tokens of an image.
-        labels: what its units are called, in the order of the prompt.
+    `items` are in the order of the file, None if there are none; `needles` are as the prompt shows them; `labels` say
+    what its units are called, in the order of the prompt.
 
     Raises:
         ReleaseError: the items are not those of the prompt, or an image is missing.
@@ -292,11 +287,8 @@ def _numbers(value: object) -> list[float | None]:
 
 
 def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -> Iterator[Block]:
-    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit.
-
-    Raises:
-        ReleaseError: the items are not those of the units: their number, their order or their images differ.
-
+    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit. Raises the
+    error of `_require_same`.
     """
     if items is not None:
         _require_same(outline, items)  # before a picture that is missing ends the page

@@ -214,12 +214,7 @@ def builder_name(file: ScorableFile) -> str:
 
 
 def records_of(file: ScorableFile) -> Iterator[tuple[Record, Key]]:
-    """Yield each example of a file, with its key.
-
-    Raises:
-        ReleaseError: the file is damaged.
-
-    """
+    """Yield each example of a file, with its key; a damaged file is a `ReleaseError`."""
     seen = set[Key]()
     for where, record in file.file.form.unbundle(file.file.path):
         try:
@@ -317,11 +312,8 @@ class Staleness:
 
 
 def refuse_stale(files: Iterable[ScorableFile], predictions: Predictions, digests: ExampleDigests) -> None:
-    """Refuse predictions that were made for other examples than those of the release.
-
-    Raises:
-        ScoringError: there are such predictions; the error names the first one and its example.
-
+    """Refuse predictions that were made for other examples than those of the release; the `ScoringError` names the
+    first one and its example.
     """
     found = Staleness()
     for file in files:

@@ -377,7 +377,6 @@ def _below_data(name: str) -> str:
 
 
 def _add_output(found: Predictions, path: Path, problems: Problems) -> None:
-    """Add the predictions in an output file of the public code."""
     try:
         content: Any = json.loads(read_whole(path, "an output of the public code"))
     except SourceError as error:

@@ -259,7 +259,6 @@ class _Scan:
         self.seen = max(self.seen, upto)
 
     def _keep(self, upto: int) -> None:
-        """Add the text from `start` to a position to the answer."""
         part = self.text[self.start : upto]
         if part.strip():
             self.answer.append(part)

@@ -177,7 +177,6 @@ def _notes(
     counts: "_Counts",
     problems: Problems,
 ) -> Iterator[str]:
-    """Yield the sentences that readers of the scores must know."""
     if without := [dataset for dataset, chosen in choice.items() if not chosen]:
         yield f"not scored, because they do not declare {', '.join(run.metrics)}: {', '.join(without)}"
     yield from (f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items()))

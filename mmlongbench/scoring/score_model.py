@@ -39,14 +39,9 @@ def score_model(
     tasks: TaskFiles = NO_TASK_FILES,
     digests: ExampleDigests | None = None,
 ) -> Scores:
-    """Score the predictions of a model (files, or folders of them), and write them to the scores file `out`.
-
-    `digests` is the opened release, if it is scored several times. For the other arguments see `mmlongbench.score`.
-
-    Raises:
-        ScoringError: see `score` and `refuse_another_model`.
-        ReleaseError: the release cannot be read.
-
+    """Score the predictions of a model (files, or folders of them), and write them to the scores file `out`. `digests`
+    is the opened release, if it is scored several times. For the other arguments, and for errors, see
+    `mmlongbench.score`.
     """
     problems = Problems()
     if out:
@@ -123,8 +118,6 @@ def filled_settings(release: Path, settings: Settings, images: Path | None = Non
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A public file, with the examples that were read from it."""
-
     file: ScorableFile
     metric: Metric
     inputs: dict[Key, ScoringInput] = field(default_factory=dict)
@@ -146,12 +139,7 @@ class Scorer:
         keeps_reasoning: bool = False,
         tasks: TaskFiles = NO_TASK_FILES,
     ) -> None:
-        """Open a release.
-
-        Raises:
-            ReleaseError: the release cannot be read.
-
-        """
+        """Open a release."""
         self._release = release
         self._settings = filled_settings(release, settings or Settings())
         self._keeps_reasoning = keeps_reasoning

@@ -123,12 +123,7 @@ def read_scores(folder: Path) -> Iterator[ScoreLine]:
 
 
 def refuse_another_model(file: Path, model: str) -> None:
-    """Refuse to overwrite the scores of another model.
-
-    Raises:
-        ScoringError: the file holds such scores.
-
-    """
+    """Raise a `ScoringError` if the file holds scores of another model."""
     first = next(read_scores(file), None) if file.is_file() else None
     if first and first.model != model:
         todo = "give --model another name, or another --out"
@@ -136,15 +131,8 @@ def refuse_another_model(file: Path, model: str) -> None:
 
 
 def refuse_other_choices(file: Path, made: Mapping[str, Provenance]) -> None:
-    """Refuse to overwrite scores if the new scores by the same metric have another profile or other choices.
-
-    Args:
-        file: the scores file to write; it may not exist yet.
-        made: where the rules of the new scores come from, by metric.
-
-    Raises:
-        ScoringError: the file holds such scores.
-
+    """Raise a `ScoringError` if a scores file, which may not exist yet, has scores by one of these metrics that were
+    made by another profile or other choices.
     """
     unseen = set(made)
     for line in read_scores(file) if file.is_file() else ():

@@ -64,19 +64,8 @@ def audit_shortcuts(
     searches: Sequence[Search] = (Search(),),
     without: Mapping[str, Collection[str]] | None = None,
 ) -> ShortcutAudit:
-    """Try every probe on a release.
-
-    Args:
-        release: the release.
-        progress: shows the progress bar.
-        datasets: the names of the datasets to try; empty: all.
-        against: another release, or a folder of files, with which nothing should be shared; None: not compared.
-        searches: how gold is searched for, to say how difficult that is.
-        without: the ids of questions that are left out, by dataset.
-
-    Raises:
-        ReleaseError: there is no such dataset, or a file cannot be read.
-
+    """Try every probe on a release (see `mmlongbench.find_shortcuts`). `searches` say how gold is searched for, to say
+    how difficult that is; `without` has the ids of questions that are left out, by dataset.
     """
     for name in datasets:
         if name not in release.datasets:
@@ -227,11 +216,8 @@ def question_numbers(release: Release, datasets: Iterable[str]) -> dict[str, int
 
 def exclude_files(path: Path, datasets: Sequence[str]) -> dict[str, Path]:
     """Return the file for the questions to exclude of each dataset: the given one for a single dataset; for several,
-    its name is followed by that of the dataset, since each dataset of a manifest has errata of its own.
-
-    Raises:
-        ReleaseError: a file is already there.
-
+    its name is followed by that of the dataset, since each dataset of a manifest has errata of its own. A file that is
+    already there is a `ReleaseError`.
     """
     several = {name: path.with_name(f"{path.stem}.{name}{path.suffix}") for name in datasets}
     files = several if len(datasets) > 1 else dict.fromkeys(datasets, path)

@@ -103,7 +103,6 @@ def read_answers(
 
 
 def _sorted(predictions: Sequence[Path]) -> tuple[dict[Given, list[Path]], list[Path]]:
-    """Return the predictions files by model and context, and the scores files."""
     files: list[Path] = []
     for path in predictions:
         inside = sorted(file for file in path.rglob("*.jsonl") if file.is_file()) if path.is_dir() else [path]
@@ -186,7 +185,6 @@ def _add(examples: dict[_Example, Asked], lines: Iterable[tuple[str, ScoreLine]]
 
 
 def _add_guesses(examples: Mapping[_Example, Asked], opened: Release) -> None:
-    """Say what guesses can reach at each example."""
     guesses: dict[_Example, tuple[int, float, str]] = {}
     names = {file for file, _ in examples}
     for file in (file for file in scorable_files(opened) if file.file.name in names):

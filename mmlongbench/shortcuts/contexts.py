@@ -149,18 +149,8 @@ class ContextAudit(_Value):
 def audit_contexts(
     release: Path, predictions: Sequence[Path], progress: Progress, tasks: TaskFiles = NO_TASK_FILES
 ) -> ContextAudit:
-    """Score the predictions of models in several contexts, and compare the contexts question by question.
-
-    Args:
-        release: a release of this engine, or public files of other origin.
-        predictions: predictions files of `mmlongbench run --context …`, scores files of them, or folders of such files.
-        progress: shows a bar while predictions are scored.
-        tasks: the task files that the release was built with.
-
-    Raises:
-        ScoringError: there are no predictions, they are of other examples, or a file has several models or contexts.
-        ReleaseError: the release or a scores file cannot be read.
-
+    """Score the predictions of models in several contexts, and compare the contexts question by question (see
+    `mmlongbench.compare_contexts`).
     """
     examples, given, notes = read_answers(release, predictions, progress, tasks)
     datasets: dict[str, list[Asked]] = {}
@@ -197,8 +187,6 @@ prompt: `full` and `other` are their scores in these two, `chance` is their chan
 
 
 class _Group(NamedTuple):
-    """A group of examples of a dataset."""
-
     length: int | None
     facet: str
     value: str

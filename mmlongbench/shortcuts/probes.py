@@ -268,7 +268,6 @@ def measure(kept: Kept) -> Iterator[Measured]:
 
 
 def _columns(questions: Sequence[AskedQuestion]) -> tuple[list[str], list[str], list[str]]:
-    """Return the ids, clusters and answers of questions."""
     return [q.id for q in questions], [q.cluster for q in questions], [q.answer for q in questions]
 
 

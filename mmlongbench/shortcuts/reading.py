@@ -118,14 +118,8 @@ class AskedQuestion:
 def asked_questions(
     release: Release, dataset: str, length: int | None = None, ids: Collection[str] | None = None
 ) -> Iterator[AskedQuestion]:
-    """Yield each question of a dataset once, in the order of the file.
-
-    Args:
-        release: the release.
-        dataset: the name of the dataset.
-        length: the length at which it is read, in tokens; None: the longest.
-        ids: the questions to read; None: all.
-
+    """Yield each question of a dataset once, or only those of `ids`, in the order of the file; at the longest length,
+    if none is given.
     """
     lengths = release.lengths(dataset)
     if not lengths:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mmlongbench.draft import Question, Unit
 from mmlongbench.draws import Draws
-from mmlongbench.packing.pack import PackedExample, PlacedUnit
+from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image, Prompt
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.rows import Record, Row
@@ -51,12 +51,12 @@ def right_tenths(builder: Builder[Row], record: Record) -> tuple[bool, ...] | st
 
 def _example(record: Record, row: Row, places: Sequence[int]) -> PackedExample:
     """Return an example with some of the units of a record."""
-    items = []
+    units = []
     for place in places:
         unit = record["units"][place]
         parts = [Image(part["image"]) if isinstance(part, dict) else part for part in unit["shown"]]
         body = next((part for part in parts if isinstance(part, Image)), "".join(map(str, parts)))
-        made = Unit(f"{place}", body, (place,), unit["role"], data=unit.get("data", {}), label=unit.get("label", ""))
-        items.append(PlacedUnit(made, 0, TokenCount(0, 0)))
+        more = {"data": unit.get("data", {}), "label": unit.get("label", "")}
+        units.append(Unit(f"{place}", body, (place,), unit["role"], **more))
     question = Question(record["id"], (), {"row": row, "answer": None, "fields": {}})
-    return PackedExample(record["id"], question, tuple(items), Prompt.of(()), TokenCount(0, 0), 0)
+    return PackedExample(record["id"], question, tuple(units), (), (), Prompt.of(()), TokenCount(0, 0), 0)

@@ -254,15 +254,8 @@ class ExaminingBuilder(Builder[RowT]):
 def scoring_input(
     builder: Builder[Row], record: Record, file: str, prediction: str = "", *, lead: str = "", place: int = 0
 ) -> ScoringInput:
-    """Return the input of a metric for one record; each method of the builder is called once.
-
-    Args:
-        builder: the builder of the record's dataset.
-        record: one example in the public format.
-        file: the public file of the record, below `mmlb_data/`.
-        prediction: see `ScoringInput.prediction`.
-        lead: see `ScoringInput.lead`.
-        place: see `ScoringInput.place`.
+    """Return the input of a metric for one record of the public `file`; each method of the builder is called once. The
+    other values are fields of `ScoringInput`.
 
     Raises:
         DraftError: the builder's `evidence` returns something other than an `Evidence` or None.

@@ -223,7 +223,6 @@ class Task(Builder[RowT]):
         )
 
     def _around_question(self) -> tuple[str, str]:
-        """Return the texts before and after the question."""
         before, _, after = (self.question_form or ("{question}" if self.in_turns else _ASKED)).partition("{question}")
         return before, after
 
@@ -421,8 +420,6 @@ def _misspelt(task: type[Task[Any]]) -> str:
 
 
 class _TableReader(Reader[Row]):
-    """Reads the rows of a `Task` from its table."""
-
     names: ClassVar[Mapping[type[SourceForm], str]]
     """The name of the source of each form."""
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)

@@ -82,7 +82,6 @@ def report_page(title: str, report: Report) -> Iterator[str]:
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    """Yield the sections that have content."""
     yield Section("profiles", "Profiles")
     yield Section("averages", "Averages")
     yield Section("datasets", "Datasets by length")
@@ -213,7 +212,6 @@ def by_title(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
 
 
 def _correlations(matrix: Matrix) -> Table:
-    """Return a table of the correlations between all datasets and categories, coloured from −1 to 1."""
     ramp, rows = Ramp(-1, 1), list[Sequence[Value]]()
     for name in matrix.names:
         row: list[Value] = [name]

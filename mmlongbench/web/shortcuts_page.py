@@ -45,14 +45,8 @@ def verdict(name: str, what: str = "") -> str:
 def shortcuts_page(
     title: str, audit: ShortcutAudit, seen: Mapping[tuple[str, str], Sequence[SeenQuestion]], urls: ImageUrls
 ) -> Iterator[str]:
-    """Yield the page of an audit in pieces.
-
-    Args:
-        title: the heading of the page.
-        audit: what the audit found.
-        seen: the questions to look at, by dataset and kind.
-        urls: gives images as data URIs.
-
+    """Yield the page of an audit in pieces. `seen` are the questions to look at, by dataset and kind; `urls` gives
+    images as data URIs.
     """
     leaks, left, known = audit.leaks, MAX_IMAGES, dict[str, str]()
 

@@ -39,14 +39,7 @@ class Segment(NamedTuple):
 
 
 def show_page(release: Release, example: ShownExample, most_embedded: int = MAX_EMBEDDED) -> Iterator[str]:
-    """Yield the page of an example in pieces.
-
-    Args:
-        release: the release of the example.
-        example: the example.
-        most_embedded: the maximum bytes of image files that the page holds.
-
-    """
+    """Yield the page of an example in pieces; it holds at most `most_embedded` bytes of image files."""
     is_embedded = embedded_bytes(release, example, most_embedded) is not None
     answer = example.answer
     looks = {look(block): block.unit.role for block in example.blocks if block.unit}

@@ -113,7 +113,7 @@ FALSE: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
     "changed inside": (RECORDS, lambda data: data.replace(b"white", b"black"), RECORDS),
     "nested too deeply": (RECORDS, lambda data: ended(b"[" * 100_000 + b"\n"), RECORDS),
     "another kind": ("documents/mmlongdoc/ash", lambda data: ended(b'{"kind": "other"}\n'), "documents/mmlongdoc/ash"),
-    "fields of before": (ROW_RESULT, rows(lambda lines: with_fields(lines, field_of_before=1)), ROW_RESULT),
+    "fields of before": (ROW_RESULT, rows(lambda lines: with_fields(lines, field_of_before=1)), QUESTION_RESULT),
     "no rows": (ROW_RESULT, lambda data: ended(b""), QUESTION_RESULT),
     "one row less": (ROW_RESULT, rows(lambda lines: lines[1:]), QUESTION_RESULT),
     "one row more": (
@@ -121,7 +121,7 @@ FALSE: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
         rows(lambda lines: [*lines, *with_fields(lines[:1], id="mmlongdoc_11")]),
         QUESTION_RESULT,
     ),
-    "another answer": (ROW_RESULT, rows(lambda lines: with_fields(lines, answer="another")), ROW_RESULT),
+    "another answer": (ROW_RESULT, rows(lambda lines: with_fields(lines, answer="another")), QUESTION_RESULT),
 }
 """Results that look complete: the one that is changed, the change, and the one that is named. Rows that are not those
 among which was chosen begin the choice anew."""

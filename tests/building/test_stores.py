@@ -20,7 +20,7 @@ from tiny import KEPT, ROWS, build, hashes, write_manifest
 
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_plan import DatasetPlan, locked_counter
 from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, changed_sources, differences, joined
 from mmlongbench.building.executors import LocalExecutor
@@ -37,13 +37,12 @@ from mmlongbench.errors import BuildError, SourceChangedError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.loading import find_manifest, load_manifest
-from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.model import CounterSpec, DatasetSpec
 from mmlongbench.release.items import Item
 from mmlongbench.release.read_dataset import locked_dataset
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task import Fault, Row
 from mmlongbench.task.readers import RawRow, Reader, RowFault, SourcePaths
-from tokenization import load_tokenizer
 
 QUIET = Progress(is_shown=False)
 
@@ -121,8 +120,7 @@ def test_a_column_of_items_that_the_schema_lacks_is_an_error(tmp_path: Path, mon
 
 
 SPECS = load_manifest(find_manifest("quickstart-forms")).datasets
-TOKENIZER = {"name": "llama2", "sha256": load_tokenizer("llama2").sha256}
-PLANS = {spec.name: DatasetPlan(spec, {}, {}, {}, {}, TOKENIZER) for spec in SPECS}
+PLANS = {spec.name: DatasetPlan(spec, {}, {}, {}, {}, locked_counter(spec.counter.open())) for spec in SPECS}
 MAKERS = {name: version(name) for name in ("pymupdf_layout", "onnxruntime")}
 
 
@@ -136,7 +134,9 @@ def test_another_version_is_named_and_a_locked_dataset_with_crops_can_be_read() 
     before = {**now, "pages": {**now["pages"], "crops": {**MAKERS, "onnxruntime": "0.1"}}}
     found = differences(Described([before]), Described([now]))
     assert found == [f"pages.crops.onnxruntime: 0.1 → {version('onnxruntime')}"]
-    assert locked_dataset(now, None).spec == SPECS[0].model_copy(update={"source": "sample"})
+    assert locked_dataset(now, None).spec == SPECS[0].model_copy(
+        update={"source": "sample", "counter": CounterSpec(text="llama2")}
+    )
 
 
 def test_another_engine_than_the_planned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

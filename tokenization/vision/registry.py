@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tokenization.errors import TokenizationError, UnknownRuleError
 from tokenization.vision import cells, tiles
 from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
+
+Values: TypeAlias = Mapping[str, Any]
+"""A rule as values of TOML or JSON."""
 
 FORMULAS: Mapping[str, Callable[..., int]] = {
     formula.__name__: formula
@@ -39,22 +42,18 @@ def built_in() -> tuple[Mapping[str, VisionRule], Mapping[str, str]]:
         base = tables.get(given.get("variant_of"), {})
         found = {key: value for key, value in base.items() if key not in ("aliases", "note", "crowd", "is_numbered")}
         numbers = {**(found["numbers"] if "formula" not in given else {}), **given.get("numbers", {})}
-        found |= {**given, "numbers": numbers}
-        rules[name] = VisionRule(
-            name,
-            FORMULAS[found["formula"]],
-            numbers,
-            Provenance(
-                found["checked"].format_map(texts), found["parameters"].format_map(texts), found.get("note", "")
-            ),
-            among=Crowd(**found["crowd"]) if "crowd" in found else numbered if "is_numbered" in found else None,
-            by_place="is_numbered" in found,
-            shared=found.get("shared", 0),
-            max_images=found.get("max_images"),
-            variant_of=found.get("variant_of", ""),
-            **{key: found[key] for key in ("exact", "text", "around") if key in found},
-        )
+        found |= {key: value for key, value in given.items() if key != "aliases"} | {"numbers": numbers}
+        checked, parameters = (found.pop(key).format_map(texts) for key in ("checked", "parameters"))
+        rules[name] = _made(name, Provenance(checked, parameters, found.pop("note", "")), found)
     return rules, {fold(each): name for name in rules for each in (name, *tables[name].get("aliases", ()))}
+
+
+def _made(name: str, provenance: Provenance, values: Values) -> VisionRule:
+    given = dict(values)
+    formula, numbers, crowd = FORMULAS[given.pop("formula")], given.pop("numbers"), given.pop("crowd", None)
+    is_numbered = given.pop("is_numbered", False)
+    among = Crowd(**crowd) if crowd else numbered if is_numbered else None
+    return VisionRule(name, formula, numbers, provenance, among=among, by_place=is_numbered, **given)
 
 
 _SEPARATORS = re.compile(r"[-_.:@\s]+")
@@ -177,7 +176,7 @@ def vision_rule(name: str) -> VisionRule:
     return vision_rules()[name]
 
 
-def rule_fields(rule: VisionRule) -> dict[str, Any]:
+def rule_fields(rule: VisionRule) -> Values:
     """Return a rule as values of JSON, from which `rule_of_fields` makes it again, whatever the table then says. A rule
     whose code is in another package is the name, the package and its version.
     """
@@ -186,7 +185,11 @@ def rule_fields(rule: VisionRule) -> dict[str, Any]:
         points = vision_rules()._added.get(fold(rule.name), [])
         found = next((point.dist for point in points if point.dist), None)
         return {"model": rule.name, "package": found.name if found else "", "version": found.version if found else ""}
-    values: dict[str, Any] = {"model": rule.name, "formula": formulas[rule.formula], "numbers": dict(rule.parameters)}
+    values: dict[str, object] = {
+        "model": rule.name,
+        "formula": formulas[rule.formula],
+        "numbers": dict(rule.parameters),
+    }
     if isinstance(rule.among, Crowd):
         values["crowd"] = asdict(rule.among)
     elif rule.among:
@@ -199,7 +202,7 @@ _NOT_COUNTING = ("name", "formula", "parameters", "provenance", "among", "by_pla
 """The fields of a rule that its values have in another form, or that no count depends on."""
 
 
-def rule_of_fields(values: Mapping[str, Any]) -> VisionRule:
+def rule_of_fields(values: Values) -> VisionRule:
     """Return the rule that `rule_fields` has described.
 
     Raises:
@@ -218,11 +221,7 @@ def rule_of_fields(values: Mapping[str, Any]) -> VisionRule:
             raise TokenizationError(f"vision rule {name!r} is that of {package}, and another one is installed")
         return rule
     try:
-        formula, numbers, crowd = FORMULAS[given.pop("formula")], given.pop("numbers"), given.pop("crowd", None)
-        is_numbered = given.pop("is_numbered", False)
-        among = Crowd(**crowd) if crowd else numbered if is_numbered else None
-        told = Provenance("", "the lock of a release")
-        return VisionRule(name, formula, numbers, told, among=among, by_place=is_numbered, **given)
+        return _made(name, Provenance("", "the lock of a release"), given)
     except (KeyError, TypeError) as error:
         raise TokenizationError(
             f"vision rule {name!r} cannot be made from what was recorded ({error}): install a newer version"
@@ -230,7 +229,6 @@ def rule_of_fields(values: Mapping[str, Any]) -> VisionRule:
 
 
 def _load(points: list[EntryPoint]) -> VisionRule:
-    """Load the rule of an entry point; raise an error that says what is wrong with it."""
     if len(points) > 1:
         raise TokenizationError(f"{_described(points)} have one name: uninstall all but one")
     broken = f"{_described(points)} is broken: "

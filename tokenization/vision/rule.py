@@ -105,12 +105,8 @@ class VisionRule:
         return alone if self.among is None else self.among(alone, n_images)
 
     def total(self, sizes: Iterable[tuple[int, int]], adjacent: int = 0) -> int:
-        """Return the tokens of all images of one prompt, in their order.
-
-        Args:
-            sizes: width and height of each image, in pixels after EXIF rotation.
-            adjacent: how many images directly follow another image, without text in between.
-
+        """Return the tokens of all images of one prompt, given as (width, height) in pixels after EXIF rotation;
+        `adjacent` is how many directly follow another image, without text in between.
         """
         listed = list(sizes)
         most = max(0, len(listed) - 1)

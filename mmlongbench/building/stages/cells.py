@@ -128,10 +128,9 @@ def items_table(path: Path) -> Iterator[Callable[[ItemColumns], None]]:
 
         def add(items: ItemColumns) -> None:
             units = len(items["unit"])
-            shared = {"id": repeat(items["id"], units), "placement": repeat(items["placement"], units)}
-            lists: dict[str, Any] = {**items, **shared, "position": range(units)}
+            lists: dict[str, Any] = {**items, "position": range(units)}
             for name, values in lists.items():
-                columns[name].extend(values)
+                columns[name].extend(values if isinstance(values, list | range) else repeat(values, units))
             if len(columns["unit"]) >= _ROWS:
                 write()
 

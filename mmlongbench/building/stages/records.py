@@ -56,16 +56,16 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     pages: set[str] = set()
     texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
-    before: tuple[Unit, ...] = ()  # other placements of a question show the same units
+    before: dict[int, Unit] = {}  # other placements of a question show the same units
     for line, example in pack_rows(dataset, rows, parse_length(cell)):
         if example and dataset.sources.has_images:
             for path in example.prompt.images:
                 if origin := dataset.sources.images.origin(path):
                     pictures.setdefault(path, set()).add(origin)
         if example and isinstance(line, PackedRecord):
-            pages.update(filter(None, line.items["image"]))
-            known, before = set(map(id, before)), example.units
-            for unit in (unit for unit in example.units if id(unit) not in known):
+            pages.update(filter(None, line.items["image"] or ()))
+            known, before = before, dict(zip(map(id, example.units), example.units, strict=True))
+            for unit in map(before.__getitem__, before.keys() - known.keys()):
                 if isinstance(unit.body, str):
                     said = [part for part in unit.parts if isinstance(part, str)] if unit.turns else [unit.body]
                     chars, digest = text_digest(next(iter(said), ""))
@@ -102,7 +102,7 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
     with calling("builder", dataset.spec.builder, "draft()", row):
         draft = dataset.draft(row)
         made = _examples(dataset, draft, dataset.draws(row.id), length)
-        if not made[0].items:
+        if not made[0].units:
             raise DoesNotFitError(f"{draft.id}: none of its units fits")
         return made
 
@@ -190,7 +190,7 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
 
     def fewest_units(contexts: list[list[PackedExample] | DoesNotFitError]) -> int:
         """Return how many units the smallest context shows; 0 if a context does not fit."""
-        return min((len(context[0].items) if isinstance(context, list) else 0 for context in contexts), default=0)
+        return min((len(context[0].units) if isinstance(context, list) else 0 for context in contexts), default=0)
 
     for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
         drafts = list(family)
@@ -354,25 +354,25 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
 
 
 def _items(example: PackedExample) -> ItemColumns:
-    units = example.units
-    counts = [item.count for item in example.items]
+    units, counts = example.units, example.counts
+    # blanks separate the ids, so blanks and percent signs within an id are escaped as in a URL
+    inside = {
+        place: " ".join(
+            "".join(quote(char) if char.isspace() or char == "%" else char for char in needle.id)
+            for needle in unit.needles
+        )
+        for place, unit in enumerate(units)
+        if unit.needles
+    }
+    has_images = example.count.image > 0 or any(isinstance(unit.body, Image) for unit in units)
     return {
         "id": example.id,
         "placement": None if example.placement is None else float(example.placement.value),
         "unit": [unit.id for unit in units],
         "role": [unit.role for unit in units],
-        # blanks separate the ids, so blanks and percent signs within an id are escaped as in a URL
-        "inside": [
-            " ".join(
-                "".join(quote(char) if char.isspace() or char == "%" else char for char in needle.id)
-                for needle in unit.needles
-            )
-            if unit.needles
-            else ""
-            for unit in units
-        ],
-        "image": [unit.body.path if isinstance(unit.body, Image) else None for unit in units],
-        "start": [item.start for item in example.items],
+        "inside": [inside.get(place, "") for place in range(len(units))] if inside else "",
+        "image": [unit.body.path if isinstance(unit.body, Image) else None for unit in units] if has_images else None,
+        "start": [*example.starts],
         "text_tokens": [count.text for count in counts],
-        "image_tokens": [count.image for count in counts],
+        "image_tokens": [count.image for count in counts] if has_images else 0,
     }

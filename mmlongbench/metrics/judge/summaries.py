@@ -239,11 +239,8 @@ def claims_file(file: str, dataset: str) -> Path:
 
 
 def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return the claims of each summary, by its id.
-
-    Raises:
-        ReleaseError: a line is not valid, or an id occurs twice.
-
+    """Return the claims of each summary, by its id; a line that is not valid, or an id that occurs twice, is a
+    `ReleaseError`.
     """
     found: dict[str, tuple[str, ...]] = {}
     for where, line in JSON_LINES.unbundle(path):

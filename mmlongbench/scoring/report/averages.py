@@ -95,11 +95,7 @@ def averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> lis
     The average of a category contains each of its datasets once, scored by the metric that `_counted_metrics` chooses.
     Datasets with the same `counted_with` are first averaged, and then count as one dataset. An average has the same
     datasets at every length; if a dataset is missing at a length, or was scored only under another profile, there is no
-    average, and a note says so.
-
-    Raises:
-        ReleaseError: a preferred metric scored nothing.
-
+    average, and a note says so. A preferred metric that scored nothing is a `ReleaseError`.
     """
     there = scores.values("metric")
     for name in preferred:

@@ -177,7 +177,6 @@ def _made_differently(scores: Scores) -> Iterator[str]:
 
 
 def _missing(scores: Scores) -> tuple[Missing, ...]:
-    """Return the counts of every series and file with absent, failed or skipped examples."""
     names = {(each.dataset, each.length): str(each.file) for each in scores.files.itertuples()}
     return tuple(
         Missing(Series(*key[:3]), names[key[3:]], found)

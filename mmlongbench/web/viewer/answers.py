@@ -100,7 +100,6 @@ class Answers:
 
 
 def _key(row: IndexRow) -> Key:
-    """Return the key by which predictions name an example."""
     return row.id, row.kind, round(row.placement, 4) if row.placement is not None and row.kind else 0.0
 
 
@@ -212,15 +211,8 @@ def _unfit(
     scores: Mapping[tuple[int, Key], Sequence[ShownScore]],
     unfit: Mapping[str, Problems],
 ) -> list[str]:
-    """Return a note for each reason why predictions or scores of a model fit no example.
-
-    Args:
-        viewed: what is viewed.
-        index: its index.
-        predictions: the predictions of each model.
-        scores: the scores of all models by example.
-        unfit: what is known to fit none, by model; more is added.
-
+    """Return a note for each reason why predictions or scores of a model fit no example; `unfit` has what is known to
+    fit none, by model, and gets more.
     """
     fits, notes = Counter[str](), list[str]()
     for file in viewed.files:

@@ -40,14 +40,12 @@ def curves_of(files: Sequence[Path]) -> str:
 
 
 def _by_dataset(found: Report) -> Iterator[dict[str, object]]:
-    """Yield a figure for each dataset and metric, over lengths."""
     for row in found.scores.rows:
         label = f"{row.metric} ({row.profile})" if row.profile not in ("", UNKNOWN) else row.metric
         yield from _figures(found, replace(found.scores, rows=(row,)), label, part="datasets", dataset=row.name)
 
 
 def _by_depth(found: Report) -> Iterator[dict[str, object]]:
-    """Yield a figure for each dataset, metric and length, over depths."""
     for grid in (grid for grid in found.depths if grid.metric in found.own_metrics):
         depths = tuple(row.name for row in grid.rows if row != MIDDLE_LESS_ENDS)
         cells = {
@@ -64,7 +62,6 @@ def _by_depth(found: Report) -> Iterator[dict[str, object]]:
 
 
 def _by_facet(found: Report) -> Iterator[dict[str, object]]:
-    """Yield a figure for each group of each facet and dataset, over lengths."""
     for grid in (grid for grid in found.facets if grid.metric in found.own_metrics):
         for row in (row for row in grid.rows if row.of != EVERY):
             about = {"part": "facets", "heading": f"{row.of}: {grid.title}", "dataset": row.of}
@@ -73,15 +70,9 @@ def _by_facet(found: Report) -> Iterator[dict[str, object]]:
 
 
 def _figures(found: Report, grid: Grid, label: str, **about: str) -> Iterator[dict[str, object]]:
-    """Yield the figures of a grid with one row.
-
-    Args:
-        found: the report.
-        grid: the grid.
-        label: the metric and its profile.
-        about: `part` (`datasets`, `depth` or `facets`), `heading` (of figures that belong together), `dataset`, `name`,
-            `facet`, and `value` (the group of the facet, or the length of a figure over depths).
-
+    """Yield the figures of a grid with one row, whose metric and profile are the label. `about` has `part` (`datasets`,
+    `depth` or `facets`), `heading` (of figures that belong together), `dataset`, `name`, `facet`, and `value` (the
+    group of the facet, or the length of a figure over depths).
     """
     (row,) = grid.rows
     columns = [name for name in grid.columns if name not in (ALL, MEAN)]

@@ -187,11 +187,7 @@ def _image_tokens(block: Block) -> int:
 
 def outline(opened: OpenExample, shorter: frozenset[str] | None) -> dict[str, object]:
     """Return the outline of an example: columns with a value for each block, and columns for each row of the list.
-
-    Args:
-        opened: the example.
-        shorter: the keys of the units of the same example at the next shorter length; None if there is none.
-
+    `shorter` are the keys of the units of the same example at the next shorter length; None if there is none.
     """
     looks = [(placed.role, look(placed.block)) for placed in opened.blocks]
     names = list(dict.fromkeys(looks))
@@ -230,14 +226,8 @@ def outline(opened: OpenExample, shorter: frozenset[str] | None) -> dict[str, ob
 
 
 def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_whole: bool = False) -> list[object]:
-    """Return the rows of a chunk.
-
-    Args:
-        opened: the example.
-        number: the number of the chunk, from 0.
-        images: the number of each image in the index of the file.
-        is_whole: whether texts are given whole, because the page cannot ask for them later.
-
+    """Return the rows of a chunk, by its number from 0; `images` has the number of each image in the index of the file.
+    `is_whole`: texts are given whole, because the page cannot ask for them later.
     """
     if not 0 <= number < max(1, opened.chunks):
         raise ReleaseError(f"there is no chunk {number}")

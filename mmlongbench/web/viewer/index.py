@@ -224,15 +224,8 @@ def _stem(viewed: Viewed, file: ViewedFile) -> Path:
 
 
 def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: Progress, variant: str = "") -> Index:
-    """Open the index of what is viewed; files that changed, or that are new, are indexed in a process of their own.
-
-    Args:
-        viewed: what is viewed.
-        images: the folder of images that was given to open it.
-        tasks: the task files that were given to open it.
-        progress: shows the bar.
-        variant: the form of the prompts that was given to open it.
-
+    """Open the index of what is viewed; files that changed, or that are new, are indexed in a process of their own,
+    which opens them with the same `images`, `tasks` and `variant`.
     """
     stems = [_stem(viewed, file) for file in viewed.files]
     (cache_folder() / "index").mkdir(parents=True, exist_ok=True)
@@ -296,7 +289,6 @@ def _records(file: ViewedFile, copies: BinaryIO) -> Iterator[tuple[int, int, Rec
 
 
 def _record(line: bytes, where: str) -> Record | ReleaseError:
-    """Return the record of a line, or what is wrong with the line."""
     try:
         record: object = json.loads(line)
     except (ValueError, RecursionError) as error:

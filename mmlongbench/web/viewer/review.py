@@ -71,12 +71,8 @@ class SuspectLine(BaseModel):
 
 
 def open_review(suspects: Path | None, questions: Path | None) -> Review | None:
-    """Open what is to be reviewed; None if nothing is.
-
-    Args:
-        suspects: the output of `mmlongbench doctor --json`.
-        questions: a folder that `mmlongbench questions` made.
-
+    """Open what is to be reviewed: the output of `mmlongbench doctor --json`, and a folder that `mmlongbench questions`
+    made; None if nothing is.
     """
     if questions:
         return Review(_questions(questions), "questions")

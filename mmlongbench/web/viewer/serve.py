@@ -168,13 +168,8 @@ class _Guard:
 
 
 def serve(site: Site, port: int, ready: Callable[[str], None]) -> None:
-    """Serve the pages until Ctrl-C.
-
-    Args:
-        site: what pages are made of.
-        port: the port; 0: a free one.
-        ready: called with the address when connections are accepted.
-
+    """Serve the pages until Ctrl-C, at a free port if `port` is 0. `ready` is called with the address when connections
+    are accepted.
     """
     token = secrets.token_urlsafe(16)
     try:
@@ -242,17 +237,8 @@ class _Writer:
 
 
 def write_site(site: Site, out: Path, progress: Progress, most: int = MAX_BYTES) -> tuple[int, int, int, int]:
-    """Write the pages of a release as files; an older site in the folder is replaced.
-
-    Args:
-        site: what pages are made of, with a limit.
-        out: a new or empty folder, or the folder of an older site.
-        progress: shows the bar.
-        most: the most bytes of the site.
-
-    Returns:
-        The examples with a page, those without one, the files and their bytes.
-
+    """Write the pages of a release as files, with at most `most` bytes together; an older site in the folder is
+    replaced. Return the examples with a page, those without one, the files and their bytes.
     """
     if site.viewed.lock_id and out.resolve().is_relative_to(site.viewed.path.resolve()):
         raise ReleaseError(f"--static {out}: lies inside the release {site.viewed.name}; give a folder outside of it")

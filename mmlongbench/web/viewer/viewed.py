@@ -150,14 +150,8 @@ class Viewed:
 
 
 def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TASK_FILES, variant: str = "") -> Viewed:
-    """Open a release, or public files of other origin.
-
-    Args:
-        path: the folder of a release, or of public files, or one public file.
-        images: the folder of the images; by default `mmlb_image/` beside `mmlb_data/`, unless it is a link.
-        tasks: the task files that the release was built with.
-        variant: the form of the prompts; files of datasets that do not offer it are left out. Empty: as released.
-
+    """Open a release, or public files of other origin, by a folder or one file. Images are by default in `mmlb_image/`
+    beside `mmlb_data/`, unless it is a link. Files of datasets that do not offer a `variant` are left out.
     """
     is_locked = (path / LOCK).is_file()
     if is_locked:
