@@ -7,7 +7,7 @@ whole prompts with these. The package knows nothing of tasks or data sets, and i
 """
 
 from tokenization.counting import CrossModalCounter, TokenCount
-from tokenization.errors import TokenizationError
+from tokenization.errors import RefusedSizeError, TokenizationError
 from tokenization.template import ChatTemplate, Turns, load_template
 from tokenization.text import TextTokenizer, load_tokenizer, tokenizer_json
 from tokenization.vision import VisionRule, vision_rule, vision_rules
@@ -17,6 +17,7 @@ __all__ = [
     "ChatTemplate",
     "CrossModalCounter",
     "PatchRule",
+    "RefusedSizeError",
     "TextTokenizer",
     "TokenCount",
     "TokenizationError",
