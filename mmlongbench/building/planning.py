@@ -256,7 +256,10 @@ def _plan_dataset(
 
 def _counter_notes(counter: CrossModalCounter) -> Iterator[str]:
     if isinstance(counter.image, VisionRule) and not counter.is_exact:
-        yield f"tokens are estimates: what {counter.image.name} counts is not known exactly; raise `reserve` to be safe"
+        name = counter.image.name
+        own = f"texts are counted by {counter.text.name}, not by its own tokenizer"
+        why = own if counter.image.exact else f"what {name} counts is not known exactly"
+        yield f"tokens are estimates for {name}: {why}; raise `reserve` to be safe"
     if counter.max_images is not None:
         yield f"a prompt has at most {counter.max_images:,} images: a request can have no more"
 
