@@ -160,9 +160,16 @@ class KnownLines(Generic[KnownT]):
     """
 
     def __init__(
-        self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT], ids: Iterable[str]
+        self,
+        build_dir: BuildDir,
+        stage: StageName,
+        dataset: str,
+        kind: TypeAdapter[KnownT],
+        ids: Callable[[], Iterable[str]],
     ) -> None:
-        """`ids` are the ids of the rows in the order of the blocks; they are asked for when a line is first wanted."""
+        """`ids` returns the ids of the rows in the order of the blocks; it is called when a line is first wanted, and
+        again if that failed.
+        """
         self._build_dir, self._stage, self._dataset, self._ids = build_dir, stage, dataset, ids
         self._added: dict[str, KnownT] = {}
         read = lru_cache(maxsize=HELD_BLOCKS)(lambda shard: {line.id: line for line in build_dir.read(shard, kind)})
@@ -170,7 +177,7 @@ class KnownLines(Generic[KnownT]):
 
     @cached_property
     def _blocks(self) -> dict[str, int]:
-        return {id: place // BLOCK for place, id in enumerate(self._ids)}
+        return {id: place // BLOCK for place, id in enumerate(self._ids())}
 
     def add(self, lines: Iterable[KnownT]) -> None:
         """Add lines; a forecast adds hard negatives that no shard has written."""
@@ -244,8 +251,11 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
     spec, bound, name = plan.spec, plan.bound, plan.spec.name
     reader = bound.reader_type()
     rows = StoredRows(build_dir, name, bound.reader_type.row_type)
-    asked = (line.id for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Asked))
-    rankings = KnownLines[RankedPages](build_dir, "rankings", name, RANKINGS, (row.id for row in rows))
+    rankings = KnownLines[RankedPages](build_dir, "rankings", name, RANKINGS, lambda: (row.id for row in rows))
+
+    def asked() -> Iterator[str]:
+        return (line.id for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Asked))
+
     negatives = KnownLines[FoundNegatives](build_dir, "negatives", name, NEGATIVES, asked)
 
     def page_ranking(id: str) -> PageRanking | None:
