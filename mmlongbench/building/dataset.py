@@ -284,13 +284,17 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
         draws=Draws((spec.seed, spec.drawn_name)),
         sample_draws=Draws((sample_seed, spec.drawn_name, "sample")),
     )
-    counter, planned = locked_counter(bound.counter), plan.counter
-    if changed := next((key for key in {**planned, **counter} if planned.get(key) != counter.get(key)), ""):
-        raise SourceChangedError(
-            f"dataset {name!r}: counter.{changed} is not the one that this build was started with "
-            f"({planned.get(changed)}); restore it and run the command again, or remove {build_dir.out} and start the "
-            "build again"
-        )
+    for key, found, planned in (
+        ("counter", bound.counter, plan.counter),
+        *((f"count_as.{key}", bound.count_as[key], planned) for key, planned in plan.count_as.items()),
+    ):
+        counter = locked_counter(found)
+        if changed := next((part for part in {**planned, **counter} if planned.get(part) != counter.get(part)), ""):
+            raise SourceChangedError(
+                f"dataset {name!r}: {key}.{changed} is not the one that this build was started with "
+                f"({planned.get(changed)}); restore it and run the command again, or remove {build_dir.out} and start "
+                "the build again"
+            )
     if plan.corpus:
         prices = KeptPrices(plan.corpus.cache / "prices", bound.counter.text.sha256)
     pricer = Pricer(bound.counter, sources.sizes, prices)
