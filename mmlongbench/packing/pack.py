@@ -446,7 +446,9 @@ def _placed(
         images = sum([count.image for count in counts])
         context = TokenCount(sum(spent) - images - (separator if units else 0), images)
         between = [*chain.from_iterable([parts for _, parts in shown])][:-1]
-        before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
+        before = (*draft.instruction, *between)
+        if len(packed.questions) > 1:  # they share it
+            before = Prompt.of(before).parts
     starts_of = {}
     for unit, start in zip(units, starts, strict=True):
         if unit.place is None:

@@ -20,7 +20,7 @@ from mmlongbench.building.shard_results import (
 )
 from mmlongbench.draft import Draft, Unit
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected
+from mmlongbench.errors import BuildError, DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples, pack
@@ -33,6 +33,7 @@ from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Without
+from tokenization import TokenizationError
 
 PackedContext: TypeAlias = tuple[Draft, list[PackedExample] | DoesNotFitError]
 PackedLine: TypeAlias = tuple[RecordLine, PackedExample | None]
@@ -322,7 +323,10 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     count, placement = example.count, example.placement
     tokens: dict[str, object] = {"text": count.text, "image": count.image, "reserve": example.reserve}
     if further := dataset.plan.bound.count_as:
-        tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
+        try:
+            tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
+        except TokenizationError as error:
+            raise BuildError(f"dataset {dataset.spec.name!r}, question {example.id}: count_as: {error}") from error
     added: dict[str, object] = {"length": count.total, "tokens": tokens}
     if dataset.canary:
         added["canary"] = dataset.canary
