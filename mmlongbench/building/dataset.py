@@ -167,9 +167,7 @@ class KnownLines(Generic[KnownT]):
         kind: TypeAdapter[KnownT],
         ids: Callable[[], Iterable[str]],
     ) -> None:
-        """`ids` returns the ids of the rows in the order of the blocks; it is called when a line is first wanted, and
-        again if that failed.
-        """
+        """`ids` returns the ids of the rows in the order of the blocks; it is called when a line is first wanted."""
         self._build_dir, self._stage, self._dataset, self._ids = build_dir, stage, dataset, ids
         self._added: dict[str, KnownT] = {}
         read = lru_cache(maxsize=HELD_BLOCKS)(lambda shard: {line.id: line for line in build_dir.read(shard, kind)})
