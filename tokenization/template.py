@@ -62,7 +62,7 @@ class ChatTemplate:
         found = self.render(turns).split(self.placeholder) if images else [self.render(turns)]
         if len(found) != images + 1:
             reason = f"{len(found) - 1} times {self.placeholder!r} are written for {images} images"
-            raise self._error(f"{reason}: take it out of the texts, or use another template")
+            raise self._error(f"{reason}; take it out of the texts, or use another template")
         return found
 
     def write(self, messages: list[dict[str, object]]) -> str:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -250,8 +251,11 @@ def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[t
         except OSError as error:
             return error
 
+    size = max(1, min(16, len(paths) // (4 * cores())))  # to hand one small file to a thread takes longer than its hash
+    batches = [paths[first : first + size] for first in range(0, len(paths), size)]
     with ThreadPoolExecutor(cores()) as pool:
-        for path, hashed in zip(paths, pool.map(attempt, paths), strict=True):
+        hashes = chain.from_iterable(pool.map(lambda batch: list(map(attempt, batch)), batches))
+        for path, hashed in zip(paths, hashes, strict=True):
             advance()
             yield path, hashed
 
@@ -347,12 +351,7 @@ class SourceFiles:
 
     @contextmanager
     def unchanged(self, *paths: Path) -> Iterator[None]:
-        """Compare files before and after the block that reads them; a file outside all sources is not compared.
-
-        Raises:
-            SourceChangedError: a file has changed, or is gone.
-
-        """
+        """Raise a `SourceChangedError` if a file of a source changes, or is gone, while the block reads it."""
         found = (next(self._select("WHERE path = ?", _name(path, self._build_dir.root)), None) for path in paths)
         with self._all_unchanged([file for file in found if file]):
             yield

@@ -11,7 +11,7 @@ import pymupdf
 import pytest
 from once import linked
 from one_dataset import write_lines
-from own_model import write_own
+from own_model import TEMPLATE, write_own
 from tiny import build, command, lock, records, rejects, relock, write_manifest
 
 from mmlongbench.prompt import Prompt
@@ -127,11 +127,46 @@ def test_audit_show_and_card_say_for_which_model_it_was_counted(
 def test_counts_that_are_estimates_are_named_so(own: Path, tmp_path: Path) -> None:
     built = build(own, tmp_path / "out", "--set", "counter={image: claude-sonnet-4, text: llama2}")
     assert built.code == 0, built.err
-    assert "tokens are estimates: what claude counts is not known exactly" in built.out + built.err
+    assert "tokens are estimates for claude: what claude counts is not known exactly" in built.out + built.err
     assert lock(tmp_path / "out")["manifest"][0]["counter"]["exact"] is False
     audited = command("audit", tmp_path / "out")
     assert audited.code == 0
     assert "these are estimates" in audited.out
+    built = build(own, tmp_path / "texts", "--set", "counter={image: qwen2.5-vl, text: llama2}")
+    said = "tokens are estimates for qwen2.5-vl: texts are counted by llama2, not by its own tokenizer"
+    assert said in built.out + built.err
+
+
+@pytest.mark.parametrize("target", ["vllm-batch", "training"])
+def test_exports_say_by_what_tokens_are_counted(target: str, moved: Path, finished: Path, tmp_path: Path) -> None:
+    for release, said in (
+        (moved, "counted as qwen2.5-vl, texts by tokenizer.json, with the chat template own"),
+        (finished, "counted as texts by llama2, images by their patches"),
+    ):
+        out = tmp_path / release.name
+        ran = command("export", release, "--to", target, "--out", out)
+        assert ran.code == 0, ran.err
+        page = " ".join((out / "README.md").read_text("utf-8").split())
+        assert said.removeprefix("counted as ") in page
+        assert release == finished or "lama" not in page.lower()
+
+
+def test_a_publication_has_no_file_that_a_release_only_links_to(moved: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    release = linked(moved, tmp_path / "release")
+    (release / "takedowns.jsonl").symlink_to(tmp_path / "secret")
+    (release / "tokenizers/x.json").symlink_to(tmp_path / "secret")
+    publish = ("publish", release, "--allow-unknown-licence", "--out")
+    assert command(*publish, tmp_path / "public").code == 0
+    assert {path.name for path in (tmp_path / "public/tokenizers").iterdir()} == {
+        path.name for path in (moved / "tokenizers").iterdir()
+    }
+    assert not (tmp_path / "public/takedowns.jsonl").exists()
+    template = next((release / "tokenizers").glob("*.jinja"))
+    template.rename(tmp_path / "same")
+    template.symlink_to(tmp_path / "same")
+    refused = command(*publish, tmp_path / "other")
+    assert (refused.code, f"{template.name}: is a link out of the release" in refused.err) == (2, True)
 
 
 def test_a_rule_that_this_version_does_not_know_is_named(moved: Path, tmp_path: Path) -> None:
@@ -220,3 +255,23 @@ def test_an_image_that_the_model_refuses_is_a_reject_or_left_out(own: Path, tmp_
     assert "rule 'qwen2.5-vl' refuses it" in refused["mmlongdoc_1"]["found"]
     assert "an image that the counted model refuses" in built.out
     assert command("audit", tmp_path / "out", "-q").code == 0
+
+
+def test_a_text_that_holds_what_the_template_writes_for_an_image_rejects_its_question(
+    own: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(own, tmp_path / "source")
+    (folder / "own/chat_template.jinja").write_text(
+        TEMPLATE.replace("<|vision_start|><|image_pad|><|vision_end|>", "[PIC]")
+    )
+    rows = json.loads((folder / "samples.json").read_text())
+    rows[1]["question"] += " [PIC]"
+    (folder / "samples.json").write_text(json.dumps(rows))
+    built = build(folder, tmp_path / "out")
+    assert built.code == 0, built.err
+    refused = {each["id"]: each for each in rejects(tmp_path / "out") if each["reason"] == "not-countable"}
+    assert [*refused] == ["mmlongdoc_1"]
+    assert refused["mmlongdoc_1"]["todo"] == "take it out of the texts, or use another template"
+    assert refused["mmlongdoc_1"]["found"].startswith("chat template: ")
+    assert "[PIC]" in refused["mmlongdoc_1"]["found"]
+    assert {each["id"] for each in records(tmp_path / "out", "2K")} >= {"mmlongdoc_0"}
