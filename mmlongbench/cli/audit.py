@@ -170,12 +170,21 @@ def _counted(audits: Sequence[FileAudit]) -> list[str]:
 
 
 def _notes(audits: Sequence[FileAudit], models: Sequence[Model]) -> list[str]:
-    """Return a sentence that names the models whose text another tokenizer counts; empty if there are none."""
-    without = [model.name for model in models if model.text is None]
-    names = ", ".join(without) if len(without) <= _NAMED else f"{len(without)} models"
+    """Return sentences that name the models whose tokens are not those of the model itself, and say why."""
+    tallies = {model.name: [audit.models[model.name] for audit in audits if audit.models] for model in models}
     counters = " and ".join(sorted({audit.tokenizer for audit in audits} - {""}))
-    said = f"text of {names} is counted by the release's tokenizer, {counters}"
-    return [f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else []
+    without = f"is counted by the release's tokenizer, {counters}; give the model's with --text-tokenizer MODEL=PATH|ID"
+    notes = {
+        f"text of % {without}": [model.name for model in models if model.text is None],
+        "tokens of % are estimates: its own tokenizer, or what it counts for an image, is not known": [
+            name for name, counted in tallies.items() if not all(tally.is_exact for tally in counted)
+        ],
+        "tokens of % are without a chat template: that of the release is another model's": [
+            name for name, counted in tallies.items() if any(tally.without_template for tally in counted)
+        ],
+    }
+    few = {said: ", ".join(names) if len(names) <= _NAMED else f"{len(names)} models" for said, names in notes.items()}
+    return [said.replace("%", names) for said, names in few.items() if names]
 
 
 def _unfit(audits: Sequence[FileAudit]) -> Iterator[str]:

@@ -282,7 +282,9 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
         ):
             if claimed != counted:
                 audit.problem(f"{kind} differs from the recount", f"{where}: {claimed} against {counted}")
-        if (further := tokens_as(dataset.count_as, cost.prompt, file.sizes)) != stated.get("as", {}):
+        # a bundle has no place for them
+        further = {} if file.is_bundle else tokens_as(dataset.count_as, cost.prompt, file.sizes)
+        if further != stated.get("as", {}):
             more = f"{where}: {str(stated.get('as'))[:200]} against {further}"
             audit.problem("tokens.as differs from the recount", more)
     return cost

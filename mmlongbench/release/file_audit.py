@@ -193,6 +193,10 @@ class ModelTally:
     refused: int = 0
     fit: int = 0
     first_refused: str = ""
+    is_exact: bool = True
+    """Whether the model itself counts the same; False if these are estimates."""
+    without_template: bool = False
+    """Whether the chat template of the release is left out, as that of another model."""
     shares: list[int] = field(default_factory=_no_shares)
     """A histogram of prompt and reserve of each example, as a share of the window."""
     costliest: dict[str, int] = field(default_factory=dict)
@@ -200,7 +204,8 @@ class ModelTally:
 
     def add(self, where: str, cost: ExampleCost, model: Model) -> str:
         """Add one example; return what does not fit the model, or an empty text if all does."""
-        most_images, unfit = model.rule.max_images, ""
+        most_images, unfit, counter = model.rule.max_images, "", model.counter(cost.counter)
+        self.is_exact, self.without_template = counter.is_exact, counter.template != cost.counter.template
         if most_images is not None and len(cost.sizes) > most_images:
             self.over_images += 1
             unfit = f"{len(cost.sizes):,} images, {model.name} takes {most_images:,}"

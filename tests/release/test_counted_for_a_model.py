@@ -189,3 +189,26 @@ def test_an_image_that_the_model_refuses_is_a_reject_or_left_out(own: Path, tmp_
     assert "rule 'qwen2.5-vl' refuses it" in refused["mmlongdoc_1"]["found"]
     assert "an image that the counted model refuses" in built.out
     assert command("audit", tmp_path / "out", "-q").code == 0
+
+
+def test_a_model_is_counted_alike_by_the_release_and_by_an_audit(own: Path, moved: Path) -> None:
+    said = ("--count-as", "qwen2.5-vl,gemma3", "--text-tokenizer", f"qwen2.5-vl={own / 'own' / 'tokenizer.json'}")
+    first = json.loads(command("audit", moved, *said[:2], "--json").out.splitlines()[0])
+    totals = [record["length"] for record in records(moved, "1K")]
+    assert first["models"]["qwen2.5-vl"]["tokens"]["max"] == max(totals)
+    given = json.loads(command("audit", moved, *said, "--json").out.splitlines()[0])
+    assert given["models"]["qwen2.5-vl"]["tokens"] == first["models"]["qwen2.5-vl"]["tokens"]  # with the template
+    other = command("audit", moved, "--count-as", "gemma3", "--text-tokenizer", "gemma3=llama2")
+    assert "tokens of gemma3 are without a chat template" in other.out
+
+
+def test_a_model_is_counted_alike_by_count_as_and_by_an_audit(source: Path, tmp_path: Path) -> None:
+    folder = linked(source, tmp_path / "source")
+    write_manifest(folder / "tiny.yaml", count_as=[{"image": "gemma3", "text": "llama2"}])
+    assert build(folder, tmp_path / "out").code == 0
+    totals = [sum(record["tokens"]["as"]["gemma3"].values()) for record in records(tmp_path / "out", "1K")]
+    for given in ((), ("--text-tokenizer", "gemma3=llama2")):
+        audited = command("audit", tmp_path / "out", "--count-as", "gemma3", *given, "--json")
+        tokens = json.loads(audited.out.splitlines()[0])["models"]["gemma3"]["tokens"]
+        assert (tokens["max"], tokens["min"]) == (max(totals), min(totals))
+    assert "tokens of gemma3 are estimates" in command("audit", tmp_path / "out", "--count-as", "gemma3").out
