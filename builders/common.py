@@ -169,12 +169,12 @@ def split_of(name: str) -> str:
     return next((_SPLITS[word] for word in reversed(words) if word in _SPLITS), "")
 
 
-def split_files(source: Path, preferred: str = "test") -> SplitFiles:
+def split_files(source: Path) -> SplitFiles:
     """Return the Parquet files of one split: the file that the source is, or all files of a folder that has one split.
-    If a folder has several splits, it is the preferred one.
+    If a folder has several splits, it is `test`.
 
     Raises:
-        SourceError: there is no Parquet file; there are several splits, but not the preferred one; or two files have
+        SourceError: there is no Parquet file; there are several splits, but not `test`; or two files have
             one name.
 
     """
@@ -187,11 +187,11 @@ def split_files(source: Path, preferred: str = "test") -> SplitFiles:
     if not splits:
         expected, todo = "Parquet files of one split", "give the folder that has them, or a file"
         raise SourceError(Fault("missing-split", expected, "none", source.name, todo=todo))
-    if len(splits) > 1 and preferred not in splits:
+    if len(splits) > 1 and "test" not in splits:
         names = ", ".join(sorted(name or "no split" for name in splits))
         expected, todo = "files of one split", "give a folder with the files of one split"
         raise SourceError(Fault("several-splits", expected, f"files of {names}", source.name, todo=todo))
-    name = preferred if len(splits) > 1 else next(iter(splits))
+    name = "test" if len(splits) > 1 else next(iter(splits))
     files = sorted(splits[name], key=lambda file: file.name)
     for file in files:
         if len(copies := [each.relative_to(source).as_posix() for each in files if each.name == file.name]) > 1:

@@ -235,10 +235,10 @@ def is_exact(gold: str) -> bool:
     return any(pattern.fullmatch(gold) for pattern in _EXACT)
 
 
-def anls(gold: str, prediction: str, tau: float = TAU) -> float:
-    """Return the normalised Levenshtein similarity of two strings, or 0 if it is at most `tau`. Case and blanks count.
+def anls(gold: str, prediction: str) -> float:
+    """Return the normalised Levenshtein similarity of two strings, or 0 if it is at most `TAU`. Case and blanks count.
 
-    If the lengths differ too much for a similarity above `tau`, the letters are not compared. As in the
+    If the lengths differ too much for a similarity above `TAU`, the letters are not compared. As in the
     public code, the distance is divided by the length of the longer string in capitals, where "ß" is two letters.
 
     >>> round(anls("yellow", "yello"), 3), anls("yellow", "blue"), anls("", "")
@@ -247,10 +247,10 @@ def anls(gold: str, prediction: str, tau: float = TAU) -> float:
     longest = max(len(gold.upper()), len(prediction.upper()))
     if not longest:
         return 1.0
-    if 1.0 - abs(len(gold) - len(prediction)) / longest <= tau:
+    if 1.0 - abs(len(gold) - len(prediction)) / longest <= TAU:
         return 0.0
     similarity = 1.0 - edit_distance(gold, prediction, "ANLS") / longest
-    return similarity if similarity > tau else 0.0
+    return similarity if similarity > TAU else 0.0
 
 
 def edit_distance(one: str, other: str, what: str) -> int:

@@ -6,16 +6,18 @@ benchmark does, and `vision_rules` returns rules that count an image as the proc
 whole prompts with these. The package knows nothing of tasks or data sets, and imports no other part of the project.
 """
 
-from tokenization.counting import CrossModalCounter, PatchRule, TokenCount
-from tokenization.errors import TokenizationError
+from tokenization.counting import CrossModalCounter, TokenCount
+from tokenization.errors import RefusedSizeError, TokenizationError
 from tokenization.template import ChatTemplate, Turns, load_template
 from tokenization.text import TextTokenizer, load_tokenizer, tokenizer_json
 from tokenization.vision import VisionRule, vision_rule, vision_rules
+from tokenization.vision.cells import PatchRule
 
 __all__ = [
     "ChatTemplate",
     "CrossModalCounter",
     "PatchRule",
+    "RefusedSizeError",
     "TextTokenizer",
     "TokenCount",
     "TokenizationError",

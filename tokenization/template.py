@@ -4,14 +4,17 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tokenization.errors import TokenizationError
-from tokenization.text import HUB_ID, hub_files
+from tokenization.text import HUB_ID, hub_files, read_file
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 Turns: TypeAlias = Sequence[tuple[str, Sequence[str | tuple[int, int]]]]
 """A conversation: the role of each turn, and its parts, which are texts and the (width, height) of images."""
@@ -49,7 +52,7 @@ class ChatTemplate:
     def render(self, turns: Turns) -> str:
         """Return the conversation as one text, up to where the model begins its answer."""
         shown = _joined if self.placeholder == _IMAGE else _listed
-        return self._write([{"role": role, "content": shown(parts)} for role, parts in turns])
+        return self.write([{"role": role, "content": shown(parts)} for role, parts in turns])
 
     def pieces(self, turns: Turns) -> list[str]:
         """Return the texts before, between and after the images of a conversation, with all that the template writes
@@ -61,10 +64,11 @@ class ChatTemplate:
         found = self.render(turns).split(self.placeholder) if images else [self.render(turns)]
         if len(found) != images + 1:
             reason = f"{len(found) - 1} times {self.placeholder!r} are written for {images} images"
-            raise self._error(f"{reason}: take it out of the texts, or use another template")
+            raise self._error(f"{reason}; take it out of the texts, or use another template")
         return found
 
-    def _write(self, messages: list[dict[str, object]]) -> str:
+    def write(self, messages: list[dict[str, object]]) -> str:
+        """Return messages as transformers takes them as one text."""
         try:
             return _compiled(self.text)(messages=messages, tools=None, documents=None, add_generation_prompt=True)
         except Exception as error:  # a template may fail in any way, and raises errors that are meant for its user
@@ -88,7 +92,7 @@ def _placeholder(template: ChatTemplate) -> str:
     """Return what a message with an image has more than the same message without it."""
 
     def written(content: object) -> str:
-        return template._write([{"role": "user", "content": content}])
+        return template.write([{"role": "user", "content": content}])
 
     try:
         without = written(_listed([_FIRST, _LAST]))
@@ -113,7 +117,17 @@ def _placeholder(template: ChatTemplate) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _compiled(text: str) -> Callable[..., str]:
-    """Compile a template with the settings, filters and functions that transformers gives it."""
+    return _environment().from_string(_shown(text)).render
+
+
+def _shown(text: str) -> str:
+    """Return a template whose `generation` blocks, which mark for training what an assistant says, are ordinary."""
+    return _GENERATION.sub(lambda tag: f"{tag[1]}{'endif' if tag[2] else 'if true'}", text)
+
+
+@functools.cache
+def _environment() -> "Environment":
+    """Return the settings, filters and functions that transformers gives a template."""
     from jinja2.exceptions import TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -127,9 +141,21 @@ def _compiled(text: str) -> Callable[..., str]:
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
     environment.filters["tojson"] = tojson
     environment.globals |= {"raise_exception": raise_exception, "strftime_now": TODAY.strftime}
-    # `generation` marks what an assistant says, for training alone
-    shown = _GENERATION.sub(lambda tag: f"{tag[1]}{'endif' if tag[2] else 'if true'}", text)
-    return environment.from_string(shown).render
+    return environment
+
+
+def _checked(name: str, template: str, given: Collection[str]) -> None:
+    """Refuse a template with an error of syntax, or with a special token that would be written as nothing."""
+    from jinja2.exceptions import TemplateSyntaxError
+    from jinja2.meta import find_undeclared_variables
+
+    try:
+        named = find_undeclared_variables(_environment().parse(_shown(template)))
+    except TemplateSyntaxError as error:
+        raise TokenizationError(f"chat template {name!r}: line {error.lineno}: {error.message}; correct it") from error
+    if missing := sorted(each for each in named if each.endswith("_token") and each not in given):
+        todo = f"put the model's {FILES[-1]} beside it, or begin it with {{% set {missing[0]} = '…' %}}"
+        raise TokenizationError(f"chat template {name!r}: nothing says what {', '.join(missing)} is: {todo}")
 
 
 def load_template(name: str) -> ChatTemplate:
@@ -143,9 +169,10 @@ def load_template(name: str) -> ChatTemplate:
     else:
         paths = [path / file for file in FILES] if path.is_dir() else [path, path.with_name(FILES[-1])]
     try:
-        texts = {each: each.read_text("utf-8") for each in paths if each.is_file() or each == path}
+        read = {each: read_file("chat template", name, each) for each in paths if each.is_file() or each == path}
         files = [
-            json.loads(text) if each.suffix == ".json" else {"chat_template": text} for each, text in texts.items()
+            json.loads(text) if each.suffix == ".json" else {"chat_template": text.decode()}
+            for each, text in read.items()
         ]
         template = next((file["chat_template"] for file in files if file.get("chat_template")), None)
         if isinstance(template, list):  # several by name
@@ -159,6 +186,7 @@ def load_template(name: str) -> ChatTemplate:
         tokens = {key: token["content"] if isinstance(token, dict) else token for key, token in tokens.items()}
     except (OSError, UnicodeDecodeError, LookupError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise TokenizationError(f"chat template {name!r} cannot be read ({error}): give another file") from error
+    _checked(name, template, tokens)
     used = {key: token for key, token in sorted(tokens.items()) if re.search(rf"\b{key}\b", template)}
     lines = (
         f"{{% set {key} = {json.dumps(token, ensure_ascii=False)} %}}\n"

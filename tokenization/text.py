@@ -7,7 +7,7 @@ import lzma
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,16 +128,18 @@ class TextTokenizer:
             return sum(map(self._words.__getitem__, words))
         except KeyError:
             pass
-        if len(self._words) > MAX_WORDS:
-            self._words.clear()
-        unknown = [*(set(words) - self._words.keys())]
+        kept = self._words
+        if len(kept) > MAX_WORDS:  # not emptied: another thread may be reading it
+            kept = {}
+            object.__setattr__(self, "_words", kept)
+        unknown = [word for word in set(words) if word not in kept]
         # as one text, a word a line: a batch of a few words would spend most of its time on threads
         (found,) = self._model.encode_batch_fast(["\n" + "\n".join(unknown)], add_special_tokens=False)
         ids = found.ids
         starts = [place for place, id in enumerate(ids) if id == ids[self._newline - 1]]
         lengths = (after - start - 1 for start, after in pairwise([*starts, len(ids)]))
-        self._words.update(zip(unknown, lengths, strict=True))
-        return sum(map(self._words.__getitem__, words))
+        kept.update(zip(unknown, lengths, strict=True))
+        return sum(map(kept.__getitem__, words))
 
     def _encoding(self, text: str) -> "Encoding":
         """Encode one text. The batch call omits the offsets, which makes it a third faster than `encode`."""
@@ -170,13 +172,13 @@ def tokenizer_json(name: str) -> bytes | None:
     path, packaged = Path(name), _PACKAGED.fullmatch(name)
     try:
         if name and path.exists():
-            content = _read(name, path)
+            content = read_file("tokenizer", name, path)
         elif packaged and packaged[1] == "tiktoken":
             return of_tiktoken(packaged[2])
         elif packaged:
-            content = resources.files(packaged[1]).joinpath(packaged[2]).read_bytes()
+            content = read_file("tokenizer", name, _of_package(*packaged.groups()))
         else:
-            content = _read(name, _of_hub(name))
+            content = read_file("tokenizer", name, _of_hub(name))
         return of_tekken(content) if b'"token_bytes"' in content[:4096] else content
     except ImportError as error:
         package = str(error.name).partition(".")[0]
@@ -188,14 +190,28 @@ def tokenizer_json(name: str) -> bytes | None:
         raise TokenizationError(f"tokenizer {name!r} cannot be read ({reason}): check the name and the file") from error
 
 
-def _read(name: str, path: Path) -> bytes:
+def read_file(kind: str, name: str, path: Path) -> bytes:
+    """Return the content of a tokenizer or a template, which may come with a release of others."""
+    size = path.stat().st_size
     if path.is_dir():
-        raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
+        raise TokenizationError(f"{kind} {name!r} is a folder: give the path of the tokenizer.json in it")
     if not path.is_file():  # reading a pipe or a device might never end
-        raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
-    if (size := path.stat().st_size) > MAX_BYTES:
-        raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
+        raise TokenizationError(f"{kind} {name!r}: {path} is a pipe or a device: give the path of a file")
+    if size > MAX_BYTES:
+        raise TokenizationError(f"{kind} {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
     return path.read_bytes()
+
+
+def _of_package(package: str, file: str) -> Path:
+    """Return the path of a file of an installed package, of which nothing is imported."""
+    found = find_spec(package)
+    if found is None:
+        raise ModuleNotFoundError(name=package)
+    folder = Path(next(iter(found.submodule_search_locations or [""]))).resolve()
+    path = (folder / file).resolve()
+    if not found.submodule_search_locations or folder not in path.parents:
+        raise ValueError(f"{file} is no file of a package {package}")
+    return path
 
 
 def _of_hub(name: str) -> Path:
@@ -224,9 +240,12 @@ def _llama2() -> TextTokenizer:
 
 
 def hub_files(kind: str, name: str, *files: str) -> list[Path]:
-    """Download the files of a hub id that there are, unless the local cache has them; it must have at least one."""
+    """Download the files of a hub id that there are, unless the local cache has them; it must have at least one. A file
+    that cannot be reached is not taken for one that it does not have.
+    """
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
     except ImportError as error:
         raise TokenizationError(f"{kind} {name!r} is a hub id: install huggingface_hub, or give a path") from error
     found = []
@@ -234,7 +253,14 @@ def hub_files(kind: str, name: str, *files: str) -> list[Path]:
         try:
             found.append(Path(hf_hub_download(name, file)))
         except Exception as error:  # noqa: BLE001  the errors of the hub's client have no common base
-            failure = error
+            failure, is_there = error, not isinstance(error, EntryNotFoundError)
+            if isinstance(
+                error, LocalEntryNotFoundError
+            ):  # without a connection; the cache may know that there is none
+                is_there = try_to_load_from_cache(name, file) is not _CACHED_NO_EXIST
+            if is_there:
+                found.clear()
+                break
     if not found:
         raise TokenizationError(
             f"{kind} {name!r}: no file of that path, and no {' or '.join(files)} from the hub "

@@ -175,9 +175,7 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         table, images, draws = self._table(sources, domain), sources.images, sources.draws.at("set", number)
         classes = {kind: sources.image_classes.classes[kind] for kind in table}
 
-        @cache
-        def asked() -> list[bytes]:
-            return [images.likeness(row.image) for row in rows]
+        asked = cache(lambda: [images.likeness(row.image) for row in rows])
 
         def unit(kind: str, name: str, label: int, turn: int) -> mt.Unit:
             id = f"{kind}: {name}"

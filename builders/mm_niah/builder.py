@@ -219,13 +219,17 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         hosts = (unit for unit in units if unit.needles or unit.id in tokens)
         needles = [needle for unit in hosts for needle in (unit, *unit.needles) if needle.id in tokens]
         pictures = [(unit.id, unit.body.path) for unit in units if isinstance(unit.body, mt.Image)]
+        alone = [tokens[needle.id] for needle in needles]
         answer, beside = self.kind.answer(data, [needle.id for needle in needles], [id for id, _ in pictures])
         return {
             "id": example.id,
             **self._question(example),
             **answer,
-            "ctxs": [self._context(unit, count.text) for unit, count in zip(units, example.counts, strict=True)],
-            "positive_ctxs": [{**self._context(each, tokens[each.id]), **_picture_of(each)} for each in needles],
+            "ctxs": self._contexts(units, [count.text for count in example.counts]),
+            "positive_ctxs": [
+                {**context, **_picture_of(needle)}
+                for needle, context in zip(needles, self._contexts(needles, alone), strict=True)
+            ],
             "category": self.kind.category,
             "image_list": [path for _, path in pictures],
             **beside,
@@ -248,15 +252,17 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
             place = wording.choose(example.units) + 1
         return {"question": text, "question_source": row.question, "ordinal": place, "ordinal_source": source}
 
-    def _context(self, unit: mt.Unit, tokens: int) -> Fields:
-        """Return a unit of the context; all units have the same keys, of which the last one says whether the unit is a
-        needle or contains one.
+    def _contexts(self, units: Sequence[mt.Unit], tokens: Sequence[int]) -> list[Fields]:
+        """Return units of the context; all have the same keys, of which the last one says whether the unit is a needle
+        or contains one.
         """
-        has = "has_answer" if self.options.needle == "text" else "has_ans"
-        is_image = isinstance(unit.body, mt.Image)
-        is_needle = unit.role == "needle" or bool(unit.needles)
-        text = mt.advanced.MARKER if is_image else unit.body
-        return {"text": text, "type": "image" if is_image else "text", "len": tokens, has: is_needle}
+        has, image = "has_answer" if self.options.needle == "text" else "has_ans", mt.Image
+        return [
+            {"text": mt.advanced.MARKER, "type": "image", "len": length, has: unit.role == "needle"}
+            if isinstance(unit.body, image)
+            else {"text": unit.body, "type": "text", "len": length, has: unit.role == "needle" or bool(unit.needles)}
+            for unit, length in zip(units, tokens, strict=True)
+        ]
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         images = iter(record["image_list"])

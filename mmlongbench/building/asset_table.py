@@ -144,6 +144,7 @@ class _DatasetAssets:
         self._shown_pages = lru_cache(maxsize=1)(self._pages_of_images)
         self._source_of_file = lru_cache(maxsize=1)(self._find_file)
         self._strictness = lru_cache(lambda rights: strictness(rights.licence))  # few differ
+        self._of_source = lru_cache(lambda source: AssetRights(self._licences.of(source).licence))
 
     def assets(self, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
         """Yield all assets, sorted; those of an extended release are among them."""
@@ -362,8 +363,9 @@ class _DatasetAssets:
         """Return something in a source; `is_whole` says that `path` is no path inside the source."""
         origin = self._origins.get(source, _Origin())
         places = (place for part, place in origin.places if not part or PurePosixPath(path).is_relative_to(part))
-        inside = path if is_whole else "/".join(filter(None, (origin.prefix, path)))
-        return _Located(source, inside, next(places, ""), "" if is_whole or path.startswith("#") else path)
+        inside = path if is_whole or not origin.prefix else f"{origin.prefix}/{path}".removesuffix("/")
+        place = next(places, "") if origin.places else ""
+        return _Located(source, inside, place, "" if is_whole or path.startswith("#") else path)
 
     def _same_bytes(self, path: object) -> list[_Located]:
         """Return the other files of the sources with the same bytes, if they may have other licences; none for what is
@@ -400,6 +402,8 @@ class _DatasetAssets:
         nothing is, about the source. What is of no known source may be of each of them.
         """
         stated: dict[str, list[AssetRights]] = {}
+        if len(same) == 1 and same[0].source and not any(self._stated.values()):  # most texts
+            return self._of_source(same[0].source)
         for located in same:
             for source in (located.source,) if located.source else self._names or ("",):
                 if not any(self._stated.values()):
@@ -411,11 +415,7 @@ class _DatasetAssets:
                 self._meet(source, *names)
                 rights = (self._stated.get(table, {}).get(name) for table in (source, "") for name in names)
                 stated.setdefault(source, []).extend([first] if (first := next(filter(None, rights), None)) else [])
-        every = (
-            each
-            for source, direct in stated.items()
-            for each in direct or [AssetRights(self._licences.of(source).licence)]
-        )
+        every = (each for source, direct in stated.items() for each in direct or [self._of_source(source)])
         return max(every, key=self._strictness)
 
     def _meet(self, source: str, *names: str) -> None:

@@ -46,6 +46,8 @@ class ExampleChecks:
         self._bound, self._builder = bound, bound.builder
         self._scored: dict[str, bytes] = {}
         """A digest of the last answer of each question that the metric can score."""
+        self._written: tuple[str, dict[tuple[object, ...], bytes]] = "", {}
+        """The last question, and the JSON of its units."""
         self._passed: dict[int, Unit] = {}
         """The units of the last example that passed `check_units`, by their identity."""
 
@@ -74,7 +76,9 @@ class ExampleChecks:
         # the units of a further placement are the same, but for texts that needles stand in
         units, passed, now = example.units, self._passed, dict(zip(map(id, example.units), example.units, strict=True))
         new, gone = now.keys() - passed.keys(), passed.keys() - now.keys()
-        is_alike = {now[key].id: now[key].images for key in new} == {passed[key].id: passed[key].images for key in gone}
+        is_alike = len(new) < len(now) and {now[key].id: now[key].images for key in new} == {
+            passed[key].id: passed[key].images for key in gone
+        }
         for unit in [unit for key, unit in now.items() if key in new] if is_alike else units:
             images: Sequence[str] = ()
             if fault := unit_fault(unit):
@@ -122,7 +126,9 @@ class ExampleChecks:
             raise self._broken("record()", f"the record's id must be the row's, found {found}", row)
         fault, line, released = "", b"", record
         try:
-            line, released = written(record)
+            if example.id != self._written[0]:
+                self._written = example.id, {}
+            line, released = written(record, None if example.placement is None else self._written[1])
         except RecursionError:
             fault = "the record is nested too deeply for JSON, or contains itself"
         except (TypeError, ValueError) as error:

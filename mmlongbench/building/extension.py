@@ -73,7 +73,7 @@ def plan_extension(
     finished release is what the manifest asks for.
 
     Raises:
-        BuildError: the release differs in a way that would change its examples, or it is damaged.
+        BuildError: the release differs in a way that would change its examples, it was cut, or it is damaged.
 
     """
     out = inner.extended or inner.out
@@ -92,6 +92,10 @@ def plan_extension(
         raise BuildError(
             f"the finished release at this URL differs ({joined(changes)}), and a release is extended only in a "
             "folder: copy it into one, extend it there, and upload it; or use another URL"
+        )
+    if lock.cut:
+        raise BuildError(
+            f"--out {out}: the finished release was cut for models; extend the one that it was cut from, and cut that"
         )
     if (out / TOMBSTONES).is_file():
         raise BuildError(

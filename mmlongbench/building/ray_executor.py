@@ -13,7 +13,6 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors import Done, Executor
@@ -62,7 +61,7 @@ class RayExecutor(Executor):
         self._rounds += 1
         known = f"{sha256_of(plan) if plan.is_file() else ''} {self._rounds}"
         task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
-        left, waiting = iter(shards), dict[Any, Shard]()
+        left, waiting = iter(shards), dict[object, Shard]()
         try:
             while True:
                 waiting |= {task.remote(out, s, known, self.remote): s for s in islice(left, WAITING - len(waiting))}
@@ -87,8 +86,8 @@ class RayExecutor(Executor):
                     self.nodes[node] += 1
                     yield shard, seconds
         finally:
-            for left in waiting:
-                ray.cancel(left, force=True)
+            for running in waiting:
+                ray.cancel(running, force=True)
 
     def _connect(self, ray: ModuleType) -> None:
         """Connect to the cluster until `close`; a connection that was open before stays open."""

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -250,8 +251,11 @@ def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[t
         except OSError as error:
             return error
 
+    size = max(1, min(16, len(paths) // (4 * cores())))  # to hand one small file to a thread takes longer than its hash
+    batches = [paths[first : first + size] for first in range(0, len(paths), size)]
     with ThreadPoolExecutor(cores()) as pool:
-        for path, hashed in zip(paths, pool.map(attempt, paths), strict=True):
+        hashes = chain.from_iterable(pool.map(lambda batch: list(map(attempt, batch)), batches))
+        for path, hashed in zip(paths, hashes, strict=True):
             advance()
             yield path, hashed
 

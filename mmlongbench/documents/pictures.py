@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Literal, TypeAlias
@@ -24,6 +25,7 @@ from mmlongbench.documents.pixels import (
     unreadable,
 )
 from mmlongbench.errors import Fault, Rejected
+from tokenization import TokenizationError
 
 MAX_BYTES = 256 * 1024 * 1024
 """The maximum size of a picture's file, which is read whole to be hashed and released."""
@@ -221,12 +223,16 @@ class Pictures:
             bound, todo = f"1 to {self._most_pixels} pixels", "make the picture smaller, or raise limits.pixels"
             raise _rejected("size-of-an-image", bound, f"{width} × {height}", todo, file.name)
         longest, cap = min(self._longest or max(size), max(size)), self._cap
-        if cap and (cost := cap.tokens(*_at(size, longest))) > cap.most:
-            if cap.above == "reject":
-                todo = "set pictures.above to shrink, or give pictures.longest_side"
-                raise _rejected("image-above-cap", f"at most {cap.most} tokens", f"{cost} tokens", todo, file.name)
-            sides = range(1, longest + 1)
-            longest = max(1, bisect_right(sides, cap.most, key=lambda side: cap.tokens(*_at(size, side))))
+        try:
+            if cap and (cost := cap.tokens(*_at(size, longest))) > cap.most:
+                if cap.above == "reject":
+                    todo = "set pictures.above to shrink, or give pictures.longest_side"
+                    raise _rejected("image-above-cap", f"at most {cap.most} tokens", f"{cost} tokens", todo, file.name)
+                longest = max(1, bisect_right(range(1, longest + 1), cap.most, key=partial(_cost, cap.tokens, size)))
+                cap.tokens(*_at(size, longest))
+        except TokenizationError as error:
+            why, _, todo = str(error).partition("; ")
+            raise _rejected("refused-image", "an image that the counted model takes", why, todo, file.name) from error
         if self._by_content:  # such a name does not count as changed
             data = file.read_bytes()
             path = hashlib.sha256(data).hexdigest()[:24] + (".jpg" if self._as_jpeg else ending_of(data))
@@ -238,6 +244,13 @@ class Pictures:
             is_renamed = released != file.name
         path, scale = f"{self._folder}/{path}", longest / max(size)
         return Picture(path, *_at(size, longest), file, is_renamed, scale, self._reading, self._as_jpeg)
+
+
+def _cost(tokens: Callable[[int, int], int], size: tuple[int, int], longest: int) -> int:
+    try:
+        return tokens(*_at(size, longest))
+    except TokenizationError:  # a model refuses what is too small
+        return 0
 
 
 def _reading(file: PictureFile, reading: Reading) -> AbstractContextManager[object]:

@@ -11,11 +11,11 @@ PACKAGES = ("tokenization", "builders")
 _HOME = Path(__file__).resolve().parents[2]
 
 
-def shadowed(packages: tuple[str, ...] = PACKAGES) -> str:
+def shadowed() -> str:
     """If a folder or file hides one of our packages from import, return a line that names it and says what to do.
     Return an empty text if no package is hidden.
     """
-    for package in packages:
+    for package in PACKAGES:
         ours = _HOME / package / "__init__.py"
         spec = PathFinder.find_spec(package)
         first = Path(spec.origin).resolve() if spec and spec.origin else None

@@ -213,8 +213,14 @@ class CounterSpec(StrictModel):
 
     @property
     def name(self) -> str:
-        """The name of the model that it counts as; `patches` if it is none."""
-        return self.image if isinstance(self.image, str) else "patches"
+        """The name of the model that it counts as, as the table spells it; `patches` if it is none."""
+        if isinstance(self.image, ImageSpec):
+            return "patches"
+        try:
+            name = vision_rule(self.image).name
+        except TokenizationError:  # a lock may name the rule of a package that is not here
+            return self.image
+        return "patches" if name == "mmlongbench" else name
 
     @property
     def text_name(self) -> str:

@@ -69,7 +69,7 @@ def _place(loc: tuple[int | str, ...]) -> list[int | str]:
     return [part for part in loc if not (isinstance(part, str) and _ARM.fullmatch(part))]
 
 
-def _keys(model: type, place: list[Any]) -> list[str]:
+def _keys(model: type, place: list[int | str]) -> list[str]:
     current = model
     for step in place:
         found = _fields(current).get(str(step))

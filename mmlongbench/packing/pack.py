@@ -15,7 +15,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, MMLongBenchError, Rejected
 from mmlongbench.lengths import TokenBudget, format_length
 from mmlongbench.packing.place import Haystack, Placement
-from mmlongbench.packing.pricing import Pricer
+from mmlongbench.packing.pricing import Pricer, RefusedImage
 from mmlongbench.prompt import Image, Part, Prompt, turns_of
 from tokenization import TokenCount
 
@@ -178,7 +178,9 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
     """Choose the units of a draft for a length, by the prices of the units; `slack` tokens of the budget are kept free.
 
     Raises:
-        DoesNotFitError: the instruction, the question and the required units alone are over the budget.
+        DoesNotFitError: the instruction, the question and the required units alone are over the budget, or have more
+            images than the counted model takes.
+        RefusedImage: one of their images is refused by that model.
 
     """
     groups = draft.take_order.groups(budget.length)
@@ -195,8 +197,14 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
             f"{draft.id}: the question and its {len(draft.required)} required units need {needed} tokens, with a "
             f"reserve of {budget.reserve} that is {needed + budget.reserve - budget.length} over {length}"
         )
-    room = budget.room - needed
-    taken, ran_dry, left_out = _take(draft, budget.length, room, separator, pricer)
+    room, most = budget.room - needed, pricer.counter.max_images
+    if most is not None:
+        most -= sum(isinstance(part, Image) for part in draft.instruction)
+        most -= sum(len(unit.images) for unit in draft.required)
+        most -= max(sum(isinstance(part, Image) for part in question.parts) for question in asked)
+        if most < 0:
+            raise DoesNotFitError(f"{draft.id}: its required units have {-most} images more than the model takes")
+    taken, ran_dry, left_out = _take(draft, budget.length, room, separator, pricer, most)
     if groups and (unshown := sorted(groups - {unit.group for unit in taken})):
         if ran_dry and left_out:
             said = ", ".join(f"{count} × {reason}" for reason, count in left_out.items())
@@ -215,11 +223,12 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
 
 
 def _take(
-    draft: Draft, length: int, room: int, separator: int, pricer: Pricer
+    draft: Draft, length: int, room: int, separator: int, pricer: Pricer, most: int | None
 ) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
     """Return the units taken, whether the take order was exhausted, and the number of excluded units by reason.
 
-    The units are the longest prefix of the take order that fits; then the closing units are exchanged.
+    The units are the longest prefix of the take order that fits; then the closing units are exchanged. A unit whose
+    image the counted model refuses is left out. The order ends where its units have more than `most` images.
     """
     taken: list[Unit] = []
     spare: list[Unit] = []
@@ -245,7 +254,16 @@ def _take(
         if unit.place is None or not unit.role:
             place = (number,) if unit.place is None else unit.place
             unit = replace(unit, place=place, role=unit.role or "padding")
-        cost = pricer.cost(unit, separator)
+        try:
+            cost = pricer.cost(unit, separator)
+        except RefusedImage:
+            left_out["an image that the counted model refuses"] += is_open
+            continue
+        if most is not None:
+            most -= len(unit.images)
+            if most < 0:
+                left_out["a unit with more images than the counted model takes"] += is_open
+                break
         if is_open and cost <= room:
             taken.append(unit)
             room -= cost
@@ -428,7 +446,9 @@ def _placed(
         images = sum([count.image for count in counts])
         context = TokenCount(sum(spent) - images - (separator if units else 0), images)
         between = [*chain.from_iterable([parts for _, parts in shown])][:-1]
-        before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
+        before = (*draft.instruction, *between)
+        if len(packed.questions) > 1:  # they share it
+            before = Prompt.of(before).parts
     starts_of = {}
     for unit, start in zip(units, starts, strict=True):
         if unit.place is None:

@@ -22,8 +22,6 @@ class RefusedImage(Rejected):
     def __init__(self, path: str, why: str) -> None:
         todo = "crop or pad it, leave its document or picture out (exclude), or count for another model"
         super().__init__(Fault("refused-image", "an image that the counted model takes", why, path, todo=todo))
-        self.path = path
-        """The image's path in the release."""
 
 
 class Prices(Protocol):
@@ -90,13 +88,20 @@ class Pricer:
         return tokens
 
     def whole(self, prompt: Prompt) -> TokenCount:
-        """Count a prompt as a whole, not as a sum of prices."""
+        """Count a prompt as a whole, not as a sum of prices.
+
+        Raises:
+            Rejected: the model refuses an image, or the chat template cannot show the prompt.
+
+        """
         try:
             return self.counter.prompt(prompt.sized(self._size))
-        except TokenizationError:
+        except TokenizationError as error:
             for path in prompt.images:
                 self._image(path)  # names the image, if it is one that the model refuses
-            raise
+            name = self.counter.template.name if self.counter.template else ""  # a path of this machine
+            why, _, todo = str(error).replace(f" {name!r}:", ":").partition("; ")
+            raise Rejected(Fault("not-countable", "a prompt that can be counted", why, todo=todo)) from error
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question together, without any unit."""
@@ -140,7 +145,7 @@ class Pricer:
         if prompt not in self._frames:
             _no_marker(prompt.text)
             # its images will be among those of the units
-            images = sum(self.counter.image_price(*self._size(path)) for path in prompt.images)
+            images = sum(map(self._image, prompt.images))
             self._frames[prompt] = TokenCount(self.whole(prompt).text, images)
         return self._frames[prompt]
 

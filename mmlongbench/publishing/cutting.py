@@ -31,12 +31,14 @@ def cut_release(
     `models` are for the lock.
 
     Raises:
-        ReleaseError: it is no whole release with a lock, nothing of it fits, or `out` cannot be used.
+        ReleaseError: it is no whole release with a lock, or is a cut, nothing of it fits, or `out` cannot be used.
 
     """
     folder = checked_folder(out, opened.path)
     if opened.is_publication or not opened.is_locked or opened.missing:
         raise ReleaseError(f"{opened.path}: only a whole release that this engine built can be cut")
+    if opened.lock.cut:
+        raise ReleaseError(f"{opened.path}: is a cut; cut the release that it was cut from, for all models at once")
     questions: dict[tuple[str, int], dict[str, Fault]] = {}
     for file, dataset in ((file, file.dataset) for file in opened.files if file.dataset):
         faults = questions.setdefault((dataset.name, file.length), {})

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from mmlongbench.documents.pixels import is_like_any, likeness, unreadable
 from mmlongbench.errors import Fault, ReleaseError, nearest
 from mmlongbench.exports.export import appearing, checked_folder
-from mmlongbench.io.files import sha256_of, write_whole
+from mmlongbench.io.files import file_inside, sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
@@ -362,7 +362,7 @@ def take_down(
             texts=sum(asset.kind == "text" for asset in removed),
             equal=len(gone.equal),
         )
-        earlier = (release / TOMBSTONES).read_bytes() if (release / TOMBSTONES).is_file() else b""
+        earlier = (made / TOMBSTONES).read_bytes() if (made / TOMBSTONES).is_file() else b""
         write_whole(made / TOMBSTONES, [earlier, to_json(tombstone.model_dump())])
         rest.write_lock(made, files)
         images = {asset.name for asset in assets if asset.kind == "image"}
@@ -421,7 +421,7 @@ class Rest:
         return is_counted and (file.name not in self.kept or self.kept[file.name].lines > 0)
 
     def write(self, out: Path, progress: Progress) -> tuple[dict[str, LockedFile], list[Asset]]:
-        """Write everything but the lock; return the files for the lock, and the assets that stay."""
+        """Write all but the lock, with earlier tombstones; return the files for the lock, and the assets that stay."""
         files, assets = self._write_files(out, progress), list(self._assets())
         for path in sorted({f"{IMAGES}/{asset.name}" for asset in assets if asset.kind == "image"}):
             _link(self.release / path, out / path)
@@ -429,6 +429,8 @@ class Rest:
         write_assets(out / ASSETS, assets)
         files[ASSETS] = _described(out / ASSETS)
         self._write_claims(out)
+        if stones := file_inside(self.release, TOMBSTONES):
+            shutil.copyfile(stones, out / TOMBSTONES)
         return files, assets
 
     def write_lock(self, out: Path, files: Mapping[str, LockedFile], **more: object) -> None:

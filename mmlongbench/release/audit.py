@@ -247,6 +247,9 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
     try:
         cost = ExampleCost.of(record, dataset.prompt(record), dataset.counter, file.sizes, reserve)
         remarks = [*dataset.builder.remarks(record)]
+        # a bundle has no place for them
+        is_counted_too = dataset.is_locked and not file.is_bundle
+        further = tokens_as(dataset.count_as, cost.prompt, file.sizes) if is_counted_too else None
         ranks = dataset.builder.gold_ranks(record)
         if ranks is not None and any(type(rank) is not int or rank < 0 for rank in ranks):
             raise TypeError(f"gold_ranks() of the builder gives {ranks!r:.80}, and no whole numbers from 0")
@@ -282,9 +285,7 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
         ):
             if claimed != counted:
                 audit.problem(f"{kind} differs from the recount", f"{where}: {claimed} against {counted}")
-        # a bundle has no place for them
-        further = {} if file.is_bundle else tokens_as(dataset.count_as, cost.prompt, file.sizes)
-        if further != stated.get("as", {}):
+        if further is not None and further != stated.get("as", {}):
             more = f"{where}: {str(stated.get('as'))[:200]} against {further}"
             audit.problem("tokens.as differs from the recount", more)
     return cost

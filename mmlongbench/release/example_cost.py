@@ -18,6 +18,7 @@ from mmlongbench.task.rows import Record
 from tokenization import (
     CrossModalCounter,
     PatchRule,
+    RefusedSizeError,
     TextTokenizer,
     TokenCount,
     TokenizationError,
@@ -91,7 +92,7 @@ def tokens_as(
         try:
             count = counted(prompt, counter, sizes)
             found[name] = {"text": count.text, "image": count.image}
-        except TokenizationError:
+        except RefusedSizeError:
             found[name] = None
     return found
 
@@ -164,21 +165,23 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
             nearest = str(error).partition("did you mean ")[2].partition("?")[0]
             hint = f"; did you mean {nearest}?" if nearest else ""
             raise ReleaseError(f"no model {name!r:.80} is known{hint}; known are {', '.join(_families())}") from error
-    by_model: dict[str, dict[str, str]] = {"window": {}, "text tokenizer": {}}
-    for option, pairs in (("window", windows), ("text tokenizer", tokenizers)):
+    fits, texts = dict[str, str](), dict[str, str]()
+    for option, pairs, given in (("--fits", windows, fits), ("--text-tokenizer", tokenizers, texts)):
         for pair in pairs:
-            if option == "window" and "=" not in pair and listed:
-                by_model[option] = {**dict.fromkeys(listed, pair.strip()), **by_model[option]}
+            if not listed:
+                raise ReleaseError(f"{option} {pair}: needs --count-as, the models that it is for")
+            if given is fits and "=" not in pair:
+                fits |= {**dict.fromkeys(listed, pair.strip()), **fits}
                 continue
             name, equals, value = pair.partition("=")
             if not equals or not value.strip():
-                raise ReleaseError(f"{option} {pair!r}: expected MODEL=VALUE, such as qwen2.5-vl=128K")
+                form = "[MODEL=]TOKENS, such as qwen2.5-vl=128K" if given is fits else "MODEL=PATH|ID"
+                raise ReleaseError(f"{option} {pair}: expected {form}")
             if name not in listed:
-                among = ", ".join(listed) or "none"
-                raise ReleaseError(f"{option} {pair!r}: {name!r} is not among the models ({among})")
-            by_model[option][name] = value.strip()
-    tokens = {name: _window(name, text) for name, text in by_model["window"].items()}
-    return tuple(Model(name, tokens.get(name), by_model["text tokenizer"].get(name)) for name in dict.fromkeys(listed))
+                raise ReleaseError(f"{option} {pair}: {name!r} is not among the models ({', '.join(listed)})")
+            given[name] = value.strip()
+    tokens = {name: _window(name, text) for name, text in fits.items()}
+    return tuple(Model(name, tokens.get(name), texts.get(name)) for name in dict.fromkeys(listed))
 
 
 def _families() -> list[str]:
@@ -191,7 +194,7 @@ def _window(name: str, text: str) -> int:
     try:
         return length_of(text)
     except Exception as error:
-        raise ReleaseError(f"window {name}={text}: expected tokens, such as 128000 or 128K") from error
+        raise ReleaseError(f"--fits {name}={text}: expected tokens, such as 128000 or 128K") from error
 
 
 @dataclass(frozen=True, slots=True)

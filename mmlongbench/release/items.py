@@ -6,7 +6,7 @@ of an example than it can have.
 
 import struct
 from collections import deque
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
@@ -111,17 +111,13 @@ def items_path(root: Path, name: str) -> Path:
 class ItemReader:
     """Reads the items of one public file, one example after another in the order of the file."""
 
-    def __init__(
-        self, root: Path, name: str, length: int, *, examples: int | None = None, ids: Collection[str] | None = None
-    ) -> None:
+    def __init__(self, root: Path, name: str, length: int, *, examples: int | None = None) -> None:
         """Read the items of a public file, which is named by its path below `mmlb_data/`.
 
         An example has at most twice as many units as its length has tokens; `examples`, the number of the file's
-        examples, limits the rows that are read. `ids` are the ids that will be asked for; None: all.
+        examples, limits the rows that are read.
         """
-        wanted = None if ids is None else set(map(as_utf8, ids))
         self._file = _in_order(root, name, length, examples)
-        self._groups = (group for group in self._file if wanted is None or group[0][0] in wanted)
         self._ahead: deque[tuple[_Key, list[_Row]]] = deque()
         self._most = _ROWS_AHEAD * _MAX_UNITS * length
         self._passed = ""
@@ -132,7 +128,7 @@ class ItemReader:
         for place in range(_AHEAD):
             if place == len(self._ahead):
                 held = sum(len(rows) for _, rows in self._ahead)
-                group = next(self._groups, None) if held < self._most else None
+                group = next(self._file, None) if held < self._most else None
                 if group is None:
                     break
                 self._ahead.append(group)
@@ -149,7 +145,7 @@ class ItemReader:
 
     def left(self) -> str:
         """Return the first example whose items were not requested, as a text: id, placement. Empty if there is none."""
-        keys = (key for key, _ in (*self._ahead, *self._groups))
+        keys = (key for key, _ in (*self._ahead, *self._file))
         return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
 
 

@@ -4,7 +4,7 @@ A question that stands at several lengths and placements is read at one length, 
 are read one after another, and one is in memory at a time; what a probe keeps of them is small.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -115,12 +115,8 @@ class AskedQuestion:
         return replace(self, units=(), needles=(), images=())
 
 
-def asked_questions(
-    release: Release, dataset: str, length: int | None = None, ids: Collection[str] | None = None
-) -> Iterator[AskedQuestion]:
-    """Yield each question of a dataset once, or only those of `ids`, in the order of the file; at the longest length,
-    if none is given.
-    """
+def asked_questions(release: Release, dataset: str, length: int | None = None) -> Iterator[AskedQuestion]:
+    """Yield each question of a dataset once, in the order of the file; at the longest length, if none is given."""
     lengths = release.lengths(dataset)
     if not lengths:
         return
@@ -130,8 +126,8 @@ def asked_questions(
         placements.setdefault(as_utf8(id), []).append(placement)
     draws = Draws(("shortcuts", dataset))
     chosen = {id: draws.choice(f"placement of {id}", known) for id, known in placements.items()}
-    items, seen = ItemReader(release.path, release.file(dataset, length).name, length, ids=ids), set[str]()
-    for example in release.examples(dataset, length, ids):
+    items, seen = ItemReader(release.path, release.file(dataset, length).name, length), set[str]()
+    for example in release.examples(dataset, length):
         placement, id = placement_of(example.record), as_utf8(example.id)
         own = items.of(id, placement)
         if example.id not in seen and chosen.get(id, placement) == placement:

@@ -7,7 +7,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -175,17 +177,46 @@ def to_json(value: object) -> bytes:
     return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
-def written(record: Record) -> tuple[bytes, Record]:
-    """Return the line of a record, as `to_json` writes it, and the record as it is read from the line.
+def written(record: Record, known: dict[tuple[object, ...], bytes] | None = None) -> tuple[bytes, Record]:
+    """Return the line of a record, as `to_json` writes it, and the record as it is read from the line. `known` keeps
+    the JSON of units for the other placements of a question, whose records list the same ones.
 
     Raises:
         TypeError, ValueError, RecursionError: JSON cannot hold the record.
 
     """
-    if (data := plain_json(record, orjson.OPT_INDENT_2)) is not None:
-        return _one_line(data), record
+    fields = [_field(key, value, known) for key, value in record.items()]
+    if type(record) is dict and None not in fields:
+        return b"".join((b"{", b", ".join(filter(None, fields)), b"}\n")), record
     text = json.dumps(record, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode("utf-8", "backslashreplace"), json.loads(text)
+
+
+def _field(key: str, value: object, known: dict[tuple[object, ...], bytes] | None) -> bytes | None:
+    """Return a field of a record as JSON; None as `plain_json` does."""
+    if known is None or not isinstance(value, list) or (units := _units(value, known)) is None:
+        data = plain_json({key: value}, orjson.OPT_INDENT_2)
+        return None if data is None else _one_line(data)[1:-2]
+    name = plain_json(key)
+    return None if name is None else b"".join((name, b": [", b", ".join(units), b"]"))
+
+
+def _units(values: list[Any], known: dict[tuple[object, ...], bytes]) -> list[bytes] | None:
+    """Return the JSON of dicts of texts and whole numbers; None of other values."""
+    if type(values) is not list or set(map(type, values)) != {dict} or not all(values):
+        return None
+    try:
+        # with types, because 1 and True are equal
+        keys = [(*unit, *unit.values(), *map(type, unit.values())) for unit in values]
+        new = {key: unit for key, unit in zip(keys, values, strict=True) if key not in known}
+        if not _PLAIN.issuperset(map(type, chain.from_iterable(map(dict.values, new.values())))):
+            return None
+        data = orjson.dumps([*new.values()], option=orjson.OPT_INDENT_2)
+    except TypeError:
+        return None
+    pieces = (b" ".join(map(bytes.lstrip, piece[5:].split(b"\n"))) for piece in data[5:-6].split(b"\n  },\n  {"))
+    known.update((key, b"{" + piece + b"}") for key, piece in zip(new, pieces, strict=False))
+    return [known[key] for key in keys]
 
 
 def _one_line(data: bytes) -> bytes:

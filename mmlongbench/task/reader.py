@@ -62,7 +62,6 @@ class SampleFiles:
 
 @lru_cache(maxsize=1)  # unpacking takes longest, and datasets that follow each other often have one archive
 def _unpacked(archive: Path) -> bytes:
-    """Return a tar archive without its compression."""
     with tarfile.open(archive) as packed:
         file = cast(IO[bytes], packed.fileobj)
         file.seek(0)

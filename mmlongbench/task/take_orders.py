@@ -44,27 +44,16 @@ class Chain(TakeOrder):
 
 @dataclass(frozen=True, slots=True)
 class Without(TakeOrder):
-    """A take order in which units with certain pictures are excluded, each for a reason, and which ends where its units
-    have the maximum number of images.
-    """
+    """A take order in which units with certain pictures are excluded, each for a reason."""
 
     take_order: TakeOrder
     excluded: Mapping[str, str]
     """The reasons, by the picture's path."""
-    most_images: int | None = None
-    """The maximum number of images; None if there is no limit."""
 
     def units(self, length: int) -> Iterator[Unit]:
-        """Yield the units in their order; those with such a picture are marked as excluded, and so is the unit that
-        would have an image too many, which is the last one.
-        """
-        images = 0
+        """Yield the units in their order; those with such a picture are marked as excluded."""
         for unit in self.take_order.units(length):
             reason = next((self.excluded[path] for path in unit.images if path in self.excluded), "")
-            images += 0 if reason or unit.excluded else len(unit.images)
-            if self.most_images is not None and images > self.most_images:
-                yield replace(unit, excluded="a unit with more images than the counted model takes")
-                return
             yield replace(unit, excluded=reason) if reason else unit
 
     def groups(self, length: int) -> frozenset[str] | None:

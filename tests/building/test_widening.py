@@ -12,19 +12,21 @@ from mmlongbench.packing.pack import DoesNotFitError, pack
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.prompt import Image
 from mmlongbench.task.take_orders import Rounds
-from tokenization import CrossModalCounter, PatchRule, load_tokenizer
+from tokenization import CrossModalCounter, PatchRule, VisionRule, load_tokenizer, vision_rule
 
 LENGTH = 256 * K
 SIZE = (896, 896)
 """1,024 tokens: some 250 of them fill the length."""
+REFUSED = "7 0"
+"""A picture that a model refuses: 300 to 1."""
 Counts = dict[int, int]
 
 
 class Counted:
     """The part of a dataset that is needed here; it counts packs by their requests for a budget."""
 
-    def __init__(self) -> None:
-        self.pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), _OneSize())
+    def __init__(self, rule: PatchRule | VisionRule = PatchRule()) -> None:  # noqa: B008  (it is frozen)
+        self.pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), rule), _OneSize())
         self.asked = 0
 
     def budget(self, length: int) -> TokenBudget:
@@ -34,7 +36,7 @@ class Counted:
 
 class _OneSize(dict[str, tuple[int, int]]):
     def __missing__(self, path: str) -> tuple[int, int]:
-        return SIZE
+        return (28, 28 * 300) if path == REFUSED else SIZE
 
 
 def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
@@ -88,3 +90,14 @@ def test_as_many_groups_more_as_one_after_another(pictures: int, excluded: Count
     assert dataset.asked <= 2 * (classes - 10).bit_length() + 3
     expected = one_after_another(Counted(), draft)
     assert [each.take_order for each in found] == ([expected.take_order] if expected is not draft else [])
+
+
+@pytest.mark.parametrize("most_images", [None, 100])
+def test_a_picture_that_the_model_refuses_is_left_out_of_wider_contexts(most_images: int | None) -> None:
+    rule = replace(vision_rule("qwen2.5-vl"), max_images=most_images)
+    draft, dataset = context(5, {}, 100, most=10), Counted(rule)
+    (found,) = wider(dataset, [draft], LENGTH)  # type: ignore[arg-type]
+    packed = pack(found, dataset.budget(LENGTH), dataset.pricer)
+    assert packed.left_out["an image that the counted model refuses"] == 1
+    assert len(packed.units) == (most_images or 254)
+    assert REFUSED not in {unit.id for unit in packed.units}

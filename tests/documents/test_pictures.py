@@ -9,7 +9,7 @@ import struct
 import warnings
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -24,10 +24,11 @@ import mmlongbench.task as mt
 from mmlongbench.documents.image_urls import ImageUrls, fitting_size
 from mmlongbench.documents.joined_pages import MAX_JOINED_SIDE, JoinPages, join, layout
 from mmlongbench.documents.limits import MAX_PIXELS
-from mmlongbench.documents.pictures import Pictures
+from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import _size_of_plain_jpeg, ending_of, header_size, released_bytes
-from mmlongbench.errors import ReleaseError
+from mmlongbench.errors import Rejected, ReleaseError
 from mmlongbench.task import Draws
+from tokenization import TokenizationError, vision_rule
 
 
 class Cell:
@@ -573,3 +574,31 @@ def test_a_pipe_is_not_read(images: Path) -> None:
 def test_forms_that_cannot_be_made_are_refused(tmp_path: Path, form: str, most: int | None, said: str) -> None:
     with pytest.raises(ReleaseError, match=said):
         ImageUrls(tmp_path, form, most)
+
+
+@pytest.mark.parametrize("above", ["reject", "shrink"])
+def test_a_picture_whose_tokens_are_capped_is_rejected_if_the_counted_model_refuses_it(
+    above: Literal["reject", "shrink"], tmp_path: Path
+) -> None:
+    pictures = Pictures("x", lambda name: tmp_path / name, 10**8, cap=Cap(50, above, vision_rule("qwen2.5-vl").tokens))
+    Image.new("L", (10, 2300)).save(tmp_path / "long.png")
+    with pytest.raises(Rejected) as refused:
+        pictures["long.png"]
+    assert (refused.value.fault.reason, refused.value.fault.file) == ("refused-image", "long.png")
+    assert "'qwen2.5-vl' refuses it" in refused.value.fault.found
+
+
+def test_a_picture_is_shrunk_though_the_counted_model_refuses_what_is_smaller(tmp_path: Path) -> None:
+    def tokens(width: int, height: int) -> int:
+        if min(width, height) < 90:
+            raise TokenizationError("too small")
+        return width * height // 100
+
+    Image.new("L", (400, 400)).save(tmp_path / "square.png")
+    for most, side in ((100, 100), (50, 0)):
+        pictures = Pictures("x", lambda name: tmp_path / name, 10**8, cap=Cap(most, "shrink", tokens))
+        if side:
+            assert (pictures["square.png"].width, pictures["square.png"].height) == (side, side)
+        else:
+            with pytest.raises(Rejected, match="refused-image"):
+                pictures["square.png"]

@@ -160,7 +160,8 @@ def mmlongbench(*args: object, **options: Any) -> Ran:
 
 def build(source: Path, out: Path, *args: object) -> Ran:
     """Build the tiny source in this process."""
-    return command("build", source / "tiny.yaml", "--out", out, *args)
+    workers = () if "--workers" in args else ("--workers", 1)  # on a busy machine, other processes would be started
+    return command("build", source / "tiny.yaml", "--out", out, *workers, *args)
 
 
 def leftovers(out: Path) -> list[Path]:

@@ -22,7 +22,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import torch
 from PIL import Image
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -30,13 +29,7 @@ from mmlongbench.draws import Draws
 from tokenization import ChatTemplate, CrossModalCounter, load_tokenizer, vision_rule
 from tokenization.template import Turns
 
-# torchvision's resizing is Python, but its import looks for operators that its builds for CPUs may lack
-_OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
-_FOLDER = Path(next(iter(find_spec("torchvision").submodule_search_locations)))  # type: ignore[union-attr,arg-type]
-_LISTED = (_FOLDER / "_meta_registrations.py").read_text("utf-8")
-for _name in sorted({*re.findall(r"(?:register_meta\(\"|torchvision::)(\w+)", _LISTED)}):
-    _OPERATORS.define(f"{_name}(Tensor x) -> Tensor")
-
+OPERATORS: list[object] = []
 SIZES = (
     *((20, 20), (56, 56), (90, 400), (100, 50), (224, 224), (300, 300), (333, 777), (448, 448), (500, 375)),
     *((512, 512), (600, 2000), (640, 427), (640, 480), (480, 640), (800, 800), (896, 896), (1000, 1000)),
@@ -179,6 +172,20 @@ FAMILIES = (
 )  # fmt: skip
 
 
+def define_operators() -> None:
+    """Name the operators of torchvision. Its resizing is Python, but its import looks for operators that its builds for
+    CPUs may lack.
+    """
+    import torch
+
+    operators = torch.library.Library("torchvision", "FRAGMENT")
+    OPERATORS.append(operators)  # they exist as long as the library does
+    folder = Path(next(iter(find_spec("torchvision").submodule_search_locations)))  # type: ignore[union-attr,arg-type]
+    listed = (folder / "_meta_registrations.py").read_text("utf-8")
+    for name in sorted({*re.findall(r"(?:register_meta\(\"|torchvision::)(\w+)", listed)}):
+        operators.define(f"{name}(Tensor x) -> Tensor")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("release", nargs="*", help="not used; tests/loaders/run.py gives them to every loader")
@@ -186,6 +193,7 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, help="write the tokens of single images to this file")
     chosen = parser.parse_args()
     logging.disable(logging.WARNING)
+    define_operators()
     vectors, different = {}, 0
     for family in FAMILIES:
         with tempfile.TemporaryDirectory() as folder:

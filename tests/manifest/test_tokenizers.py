@@ -1,7 +1,9 @@
 """Tokenizers of one's own: what a release says of them, and what an audit needs."""
 
 import json
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ TEXT = (
     "\n\nDocument ash: \n\nDocument birch: \n\nDocument cedar: \n\nQuestion: Based on Document dogwood, "
     "answer the following"
 )
+REFUSING = """{% for m in messages %}{% for p in m.content %}{% if p.type == 'image' %}<image>{% else %}{{ p.text }}\
+{% if 'bark' in p.text %}{{ raise_exception('no bark') }}{% endif %}{% endif %}{% endfor %}{% endfor %}"""
 
 
 def train(path: Path, size: int) -> Path:
@@ -188,5 +192,44 @@ def test_records_state_their_tokens_by_further_counters_and_an_audit_counts_them
 
 def test_two_further_counters_of_one_name_are_refused(source: Path, tmp_path: Path) -> None:
     folder = linked(source, tmp_path / "source")
-    write_manifest(folder / "tiny.yaml", count_as=[{"image": "gemma3", "text": "llama2"}] * 2)
-    assert "two counters are called 'gemma3'" in build(folder, tmp_path / "out").err
+    patches = {"image": "mmlongbench", "text": "llama2"}, {"text": "llama2"}
+    spellings = [{"image": name, "text": "llama2"} for name in ("qwen2.5-vl", "Qwen2.5_VL")]
+    for name, counters in {"qwen2.5-vl": spellings, "patches": [*patches]}.items():
+        write_manifest(folder / "tiny.yaml", count_as=counters)
+        refused = build(folder, tmp_path / "out")
+        assert (refused.code, f"two counters are called {name!r}" in refused.err) == (2, True)
+        write_manifest(folder / "tiny.yaml", count_as=counters[-1:])
+        assert build(folder, tmp_path / name).code == 0
+        assert {*records(tmp_path / name, "1K")[0]["tokens"]["as"]} == {name}
+        assert command("audit", tmp_path / name, "-q").code == 0
+
+
+def test_only_a_refused_image_has_no_further_count(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = linked(source, tmp_path / "source")
+    further = {"image": "gemma3", "text": "llama2", "template": "refusing.jinja"}
+    (folder / "refusing.jinja").write_text(REFUSING)
+    write_manifest(folder / "tiny.yaml", count_as=[further])
+    refused = build(folder, tmp_path / "out")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert re.search("question mmlongdoc_[0-9]: count_as: .*: no bark", refused.err)
+
+    def refuse(width: int, height: int, **_: object) -> int:
+        raise ValueError("too small")
+
+    rule = replace(vision_rule("gemma3"), formula=refuse)
+    monkeypatch.setattr("mmlongbench.manifest.model.vision_rule", lambda name: rule)
+    write_manifest(folder / "tiny.yaml", count_as=[{"image": "gemma3", "text": "llama2"}])
+    assert build(folder, tmp_path / "out").code == 0
+    assert records(tmp_path / "out", "1K")[0]["tokens"]["as"] == {"gemma3": None}
+
+
+def test_public_files_of_other_origin_are_not_compared_with_further_counters(source: Path, tmp_path: Path) -> None:
+    folder = linked(source, tmp_path / "source")
+    write_manifest(folder / "tiny.yaml", count_as=[{"image": "gemma3", "text": "llama2"}])
+    assert build(folder, tmp_path / "out").code == 0
+    public, images = next((tmp_path / "out/mmlb_data").rglob("*K1.jsonl")), tmp_path / "out/mmlb_image"
+    shutil.copy(public, tmp_path)
+    ran = command("audit", tmp_path / public.name, "--images", images, "--builder", "docvqa", "-q")
+    assert (ran.code, ran.err) == (0, "")

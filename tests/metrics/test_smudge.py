@@ -15,7 +15,7 @@ from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
 from mmlongbench.metrics.judge import committee
 from mmlongbench.metrics.smudge import SMuDGE, words
 from mmlongbench.metrics.smudge.metric import Compared, Library
-from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, Reading, distance_between, found_at
+from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, Reading, found_at
 from mmlongbench.metrics.smudge.words import WordList
 from mmlongbench.task.metrics import ScoringInput, Settings
 
@@ -164,7 +164,7 @@ def test_a_score_is_from_0_to_1(smudge: SMuDGE, said: str, gold: str) -> None:
 def test_further_away_scores_no_more(gold: tuple[float, float], x: float, further: float) -> None:
     at = found_at(1.0, [Place(0, *gold)])
     near, far = (found_at(1.0, [Place(0, gold[0] + step, gold[1])]) for step in (x, x + further))
-    scores = [Compared(0.0, distance_between(at, found), is_found=True).score(0.25) for found in (near, far)]
+    scores = [Compared(0.0, at.distance(found), is_found=True).score(0.25) for found in (near, far)]
     assert scores[0] >= scores[1]
 
 
@@ -175,8 +175,8 @@ def test_a_gold_that_its_page_has_in_other_words_is_not_taken_from_another_page(
 def test_the_closest_of_equal_places_counts() -> None:
     gold = found_at(1.0, [Place(0, 0.1, 0.1), Place(2, 0.5, 0.5)])
     said = found_at(1.0, [Place(0, 0.9, 0.9), Place(1, 0.1, 0.1), Place(2, 0.5, 0.75)])
-    assert distance_between(gold, said) == distance_between(said, gold) == 0.25
-    assert distance_between(gold, Found()) == distance_between(Found(), gold) == 1
+    assert gold.distance(said) == said.distance(gold) == 0.25
+    assert gold.distance(Found()) == Found().distance(gold) == 1
 
 
 def test_more_places_than_are_compared_are_called_not_exhaustive() -> None:
@@ -184,7 +184,7 @@ def test_more_places_than_are_compared_are_called_not_exhaustive() -> None:
     whole, cut = found_at(1.0, places[1:]), found_at(1.0, [*places, *places])
     assert (len(whole.places), whole.is_exhaustive) == (MAX_PLACES, True)
     assert (len(cut.places), cut.is_exhaustive) == (MAX_PLACES, False)
-    assert distance_between(cut, found_at(1.0, [Place(0, 0.0, 0.75)])) == 0.25
+    assert cut.distance(found_at(1.0, [Place(0, 0.0, 0.75)])) == 0.25
 
 
 def test_a_list_is_the_mean_of_its_elements_and_other_golds_are_alternatives(smudge: SMuDGE) -> None:

@@ -3,6 +3,7 @@
 from functools import cache
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ import mmlongbench.task as mt
 from mmlongbench.draft import Draft, Question
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, assemble, examples
-from mmlongbench.packing.pricing import Pricer
+from mmlongbench.packing.pricing import Pricer, RefusedImage
 from tokenization import CrossModalCounter, PatchRule, TextTokenizer, VisionRule, load_tokenizer, vision_rule
 
 WORDS = ("heron", "the", "of", "crosses", "quiet.", "harbour", "\n\n", "bells:\n", "12", " ", "—", "and")
@@ -65,3 +66,32 @@ def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(
     if taken < len(units):
         more = assemble(draft.instruction, units[: taken + 1], draft.separator, question.parts, in_turns=in_turns)
         assert pricer.whole(more).total > budget.room or example.count.total >= 0.995 * budget.room
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(texts | sizes | st.just((10, 2300)), min_size=4, max_size=60), st.integers(400, 12_000))
+def test_a_context_is_filled_as_if_images_that_the_model_refuses_were_not_there(
+    bodies: list[str | tuple[int, int]], length: int
+) -> None:
+    pictures = {f"{n}.jpg": body for n, body in enumerate(bodies) if not isinstance(body, str)}
+    shown = [body if isinstance(body, str) else mt.Image(f"{n}.jpg") for n, body in enumerate(bodies)]
+    units = [mt.Unit(f"u{n}", body, (n,), "own") for n, body in enumerate(shown)]
+    taken = [unit for unit, body in zip(units, bodies, strict=True) if body != (10, 2300)]
+    pricer = Pricer(CrossModalCounter(crossing(), vision_rule("qwen2.5-vl")), pictures)
+    drafts = [
+        Draft((), mt.InOrder(each), id="q", instruction=("Read.\n\n",), questions=(Question("q", ("\n\nWhich?",)),))
+        for each in (units, taken)
+    ]
+    found, expected = (examples(each, TokenBudget(length, 8), [None], pricer, mt.Draws(("q",))) for each in drafts)
+    assert found[0].prompt == expected[0].prompt
+
+
+@pytest.mark.parametrize("where", ["instruction", "question"])
+def test_an_image_around_the_units_that_the_model_refuses_rejects_the_question(where: str) -> None:
+    parts = {"instruction": ("Read.\n",), "question": ("\nWhich?",)}
+    parts[where] = (mt.Image("long.jpg"), *parts[where])  # type: ignore[assignment]
+    question = Question("q", parts["question"])
+    draft = Draft((), mt.InOrder([]), id="q", instruction=parts["instruction"], questions=(question,))
+    pricer = Pricer(CrossModalCounter(crossing(), vision_rule("qwen2.5-vl")), {"long.jpg": (10, 2300)})
+    with pytest.raises(RefusedImage, match="refuses it"):
+        examples(draft, TokenBudget(4096, 8), [None], pricer, mt.Draws(("q",)))

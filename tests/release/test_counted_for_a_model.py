@@ -10,7 +10,7 @@ import pymupdf
 import pytest
 from once import linked
 from one_dataset import write_lines
-from own_model import write_own
+from own_model import TEMPLATE, write_own
 from tiny import build, command, lock, records, rejects, relock, write_manifest
 
 from mmlongbench.prompt import Prompt
@@ -212,3 +212,23 @@ def test_a_model_is_counted_alike_by_count_as_and_by_an_audit(source: Path, tmp_
         tokens = json.loads(audited.out.splitlines()[0])["models"]["gemma3"]["tokens"]
         assert (tokens["max"], tokens["min"]) == (max(totals), min(totals))
     assert "tokens of gemma3 are estimates" in command("audit", tmp_path / "out", "--count-as", "gemma3").out
+
+
+def test_a_text_that_holds_what_the_template_writes_for_an_image_rejects_its_question(
+    own: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(own, tmp_path / "source")
+    (folder / "own/chat_template.jinja").write_text(
+        TEMPLATE.replace("<|vision_start|><|image_pad|><|vision_end|>", "[PIC]")
+    )
+    rows = json.loads((folder / "samples.json").read_text())
+    rows[1]["question"] += " [PIC]"
+    (folder / "samples.json").write_text(json.dumps(rows))
+    built = build(folder, tmp_path / "out")
+    assert built.code == 0, built.err
+    refused = {each["id"]: each for each in rejects(tmp_path / "out") if each["reason"] == "not-countable"}
+    assert [*refused] == ["mmlongdoc_1"]
+    assert refused["mmlongdoc_1"]["todo"] == "take it out of the texts, or use another template"
+    assert refused["mmlongdoc_1"]["found"].startswith("chat template: ")
+    assert "[PIC]" in refused["mmlongdoc_1"]["found"]
+    assert {each["id"] for each in records(tmp_path / "out", "2K")} >= {"mmlongdoc_0"}

@@ -110,10 +110,11 @@ def _write_letters(path: Path) -> None:
     [
         (("--count-as", "qwen2.6-vl"), "qwen2.5-vl"),
         (("--count-as", "internvll"), "did you mean 'internvl"),
-        (("--count-as", "gpt-4o", "--fits", "gpt-4o="), "expected MODEL=VALUE"),
+        (("--count-as", "gpt-4o", "--fits", "gpt-4o="), "--fits gpt-4o=: expected [MODEL=]TOKENS"),
+        (("--count-as", "gpt-4o", "--text-tokenizer", "x.json"), "--text-tokenizer x.json: expected MODEL=PATH|ID"),
         (("--count-as", "gpt-4o", "--fits", "gpt-5=1K"), "is not among the models"),
         (("--count-as", "gpt-4o", "--fits", "gpt-4o"), "expected tokens"),
-        (("--fits", "128K"), "expected MODEL=VALUE"),
+        (("--fits", "128K"), "--fits 128K: needs --count-as"),
         (("--count-as", "gpt-4o", "--fits", "gpt-4o=many"), "expected tokens"),
         (("--count-as", "gemma3", "--shrink"), "the window of gemma3 is not known; give it with --fits gemma3=TOKENS"),
         (("--cut", "here"), "--cut needs --count-as"),

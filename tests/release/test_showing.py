@@ -37,8 +37,7 @@ from mmlongbench.release.shown_example import (
     described,
     shown_example,
 )
-from tokenization import TokenCount
-from tokenization.counting import PatchRule
+from tokenization import PatchRule, TokenCount
 
 SIZES = {"a.jpg": (56, 56), "b.jpg": (112, 56)}
 SECRETS = ["The secret number 0 is 222.", "The secret number 1 is 333."]

@@ -23,6 +23,17 @@ def test_a_line_has_the_bytes_of_the_json_module(record: dict[str, object]) -> N
     assert to_json(record) == text.encode("utf-8", "backslashreplace")
 
 
+CELLS: st.SearchStrategy[object] = st.sampled_from([0, 1, True, False, None, "0", '",\n "', "}, {", "\ud800", 0.5, []])
+UNITS = st.lists(st.dictionaries(st.sampled_from(["a", "b", '",\n    "']), CELLS))
+
+
+@given(st.lists(st.dictionaries(st.text(), UNITS)))
+def test_units_that_records_share_have_the_same_bytes(records: list[dict[str, object]]) -> None:
+    known: dict[tuple[object, ...], bytes] = {}
+    for record in (*records, *records):
+        assert written(record, known) == written(record) == (to_json(record), json.loads(json.dumps(record)))
+
+
 @pytest.mark.parametrize(
     "value",
     [

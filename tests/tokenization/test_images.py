@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenization import PatchRule, TokenizationError
-from tokenization.counting import Rounding
+from tokenization.vision.cells import Rounding
 
 VECTORS: dict[Rounding, list[tuple[int, int, int]]] = json.loads(
     (Path(__file__).parent / "image_vectors.json").read_text(encoding="utf-8")

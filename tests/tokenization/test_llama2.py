@@ -201,6 +201,23 @@ def test_same_as_sentencepiece_on_known_texts() -> None:
     assert original_model().encode(list(KNOWN)) == list(KNOWN.values())
 
 
+def test_words_that_another_thread_forgets_while_a_line_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    llama2, meanwhile = load_tokenizer("llama2"), list[str]()
+
+    class Model:
+        def encode_batch_fast(self, texts: list[str], **settings: bool) -> object:
+            texts_of_the_other, meanwhile[:] = meanwhile[:], []
+            for each in texts_of_the_other:
+                text.count(each)
+            return llama2._model.encode_batch_fast(texts, **settings)
+
+    text = TextTokenizer("llama2", "", True, Model())  # type: ignore[arg-type]
+    monkeypatch.setattr(text_module, "MAX_WORDS", 1)
+    assert text.count("known") == llama2.count("known")
+    meanwhile += ["two more", "forget all"]
+    assert text.count("known and unknown") == llama2.count("known and unknown")
+
+
 @pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.rare)])
 def test_same_as_sentencepiece_on_drawn_strings(count: int) -> None:
     texts = [drawn_string(number) for number in range(count)]

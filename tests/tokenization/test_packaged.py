@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -69,8 +70,13 @@ def test_a_file_of_a_package_or_of_a_path(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.syspath_prepend(str(tmp_path))
     ids = load_tokenizer("shipper:data/tekken.json").encode("abc")
     assert ids == load_tokenizer(str(tmp_path / "shipper/data/tekken.json")).encode("abc") == [260]
-    with pytest.raises(TokenizationError, match=r"tokenizer 'shipper:none\.json' cannot be read"):
-        load_tokenizer("shipper:none.json")
+    (tmp_path / "shipper/__init__.py").write_text("raise SystemExit")  # nothing of it runs
+    assert load_tokenizer("shipper:data/tekken.json").encode("abc") == ids
+    (tmp_path / "alone.py").write_text("raise SystemExit")
+    (tmp_path / "outside.json").write_text(json.dumps(TEKKEN))
+    for name in ("shipper:none.json", "shipper:../outside.json", f"shipper:{tmp_path}/outside.json", "alone:x.json"):
+        with pytest.raises(TokenizationError, match=f"tokenizer '{re.escape(name)}' cannot be read"):
+            load_tokenizer(name)
 
 
 def test_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

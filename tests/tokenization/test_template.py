@@ -131,18 +131,51 @@ def test_a_kept_template_is_the_same(folder: Path, tmp_path: Path) -> None:
 
 
 def test_hub_id(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
+    hub, errors = pytest.importorskip("huggingface_hub"), pytest.importorskip("huggingface_hub.errors")
+    failure: Exception = errors.EntryNotFoundError()
 
     def download(name: str, file: str) -> str:
         if not (folder / file).exists():
-            raise FileNotFoundError(file)
+            raise failure
         return str(folder / file)
 
     monkeypatch.setattr(hub, "hf_hub_download", download)
     assert load_template("owner/model").text == load_template(str(folder)).text
+    failure = errors.LocalEntryNotFoundError("no connection")
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda name, file: hub._CACHED_NO_EXIST)
+    assert load_template("owner/model").text == load_template(str(folder)).text
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda name, file: None)
+    with pytest.raises(TokenizationError, match=r"LocalEntryNotFoundError.*the connection"):
+        load_template("owner/model")  # a file that cannot be reached may have another template
+    failure = ConnectionError()
+    with pytest.raises(TokenizationError, match=r"ConnectionError.*the connection"):
+        load_template("owner/model")
+    failure = errors.EntryNotFoundError()
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(TokenizationError, match=r"'owner/model'.*no chat_template\.jinja or .* from the hub"):
         load_template("owner/model")
+
+
+def test_a_template_with_carriage_returns_is_kept_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "chat_template.json").write_text(json.dumps({"chat_template": QWEN.replace("\n", "\r\n")}), "utf-8")
+    loaded = load_template(str(tmp_path))
+    (tmp_path / "kept.jinja").write_bytes(loaded.text.encode())
+    assert load_template(str(tmp_path / "kept.jinja")).sha256 == loaded.sha256
+    assert loaded.pieces(TURNS) == ChatTemplate("qwen", QWEN).pieces(TURNS)
+
+
+def test_special_tokens_that_nothing_gives_and_errors_of_syntax(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jinja"
+    path.write_text(STRINGS, "utf-8")
+    with pytest.raises(
+        TokenizationError, match=r"nothing says what bos_token is: put .*tokenizer_config\.json beside it"
+    ):
+        load_template(str(path))
+    path.write_text("{% set bos_token = '<s>' %}\n" + STRINGS, "utf-8")
+    assert load_template(str(path)).render([("user", ["a"])]) == "<s>[user] a\n"
+    path.write_text("{{ messages }}\n{% for %}", "utf-8")
+    with pytest.raises(TokenizationError, match="line 2: Expected an expression"):
+        load_template(str(path))
 
 
 @pytest.mark.parametrize(

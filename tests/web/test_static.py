@@ -98,7 +98,7 @@ def test_the_bound_stops_a_site_and_other_folders_are_not_touched(
     assert refused.code == 2
     assert "site: lies inside the release release; give a folder outside of it" in refused.err
     assert not (finished / "site").exists()
-    monkeypatch.setattr("mmlongbench.web.viewer.serve.write_site.__defaults__", (100_000,))
+    monkeypatch.setattr("mmlongbench.web.viewer.serve.MAX_BYTES", 100_000)
     refused = static(finished, tmp_path / "site")
     assert refused.code == 2
     assert "would have more than 100,000 bytes; write fewer examples with --limit" in refused.err

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from tokenization.errors import TokenizationError
+from tokenization.errors import RefusedSizeError, TokenizationError
 
 MAX_SIDE = 2**31 - 1  # pixels: the maximum of a PNG header, the largest of all formats
 CACHED_SIZES = 4096  # for each rule; a size takes about 250 bytes
@@ -132,14 +132,14 @@ def _count(name: str, formula: Callable[[int, int], int], width: int, height: in
     """Return the tokens of an image that is alone in its prompt, by the formula of the named rule."""
     for side in (width, height):
         if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= MAX_SIDE:
-            raise TokenizationError(
+            raise RefusedSizeError(
                 f"image size {width!r} x {height!r}: both sides must be integers from 1 to {MAX_SIDE} pixels; "
                 "check the header of the file it was read from"
             )
     try:
         tokens = formula(width, height)
     except (ValueError, ArithmeticError) as refusal:
-        raise TokenizationError(
+        raise RefusedSizeError(
             f"image size {width} x {height}: rule {name!r} refuses it: {refusal}; "
             "crop or pad the image, or leave the model out"
         ) from refusal

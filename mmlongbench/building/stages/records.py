@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -20,12 +20,11 @@ from mmlongbench.building.shard_results import (
 )
 from mmlongbench.draft import Draft, Unit
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected
+from mmlongbench.errors import BuildError, DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples, pack
 from mmlongbench.packing.place import Depth
-from mmlongbench.packing.pricing import RefusedImage
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
 from mmlongbench.release.example_cost import tokens_as
@@ -34,6 +33,7 @@ from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Without
+from tokenization import TokenizationError
 
 PackedContext: TypeAlias = tuple[Draft, list[PackedExample] | DoesNotFitError]
 PackedLine: TypeAlias = tuple[RecordLine, PackedExample | None]
@@ -264,30 +264,17 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
 
 
 def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
-    """Return the examples of a draft; a unit whose picture cannot be decoded, or is refused by the model that is
-    counted for, is excluded, and the next unit is taken instead. If such a picture is required or part of a question,
-    raise an error. The context ends where the model takes no further image.
+    """Return the examples of a draft; a unit whose picture cannot be decoded is excluded, and the next unit is taken
+    instead. If such a picture is required, or part of the instruction or a question, raise an error.
     """
     faults: dict[str, str] = {}
     required = {path for unit in draft.required for path in unit.images}
-    asked = {part.path for question in draft.questions for part in question.parts if isinstance(part, Image)}
-    most = dataset.pricer.counter.max_images
-    if most is not None:
-        most -= sum(isinstance(part, Image) for part in draft.instruction)
-        most -= sum(len(unit.images) for unit in draft.required)
-        most -= max(sum(isinstance(part, Image) for part in question.parts) for question in draft.questions)
-        if most < 0:
-            raise DoesNotFitError(f"{draft.id}: its required units have {-most} images more than the model takes")
+    around = chain(draft.instruction, *(question.parts for question in draft.questions))
+    asked = {part.path for part in around if isinstance(part, Image)}
     while True:
-        is_whole = most is None and not faults
-        whole = draft if is_whole else replace(draft, take_order=Without(draft.take_order, faults, most))
+        whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
         try:
             packed = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
-        except RefusedImage as error:
-            if error.path in required | asked:
-                raise
-            faults[error.path] = "an image that the counted model refuses"
-            continue
         except (AttributeError, TypeError, ValueError) as error:
             units = islice(draft.take_order.units(length), 10_000)
             if fault := next(filter(None, map(unit_fault, units)), ""):
@@ -336,7 +323,10 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     count, placement = example.count, example.placement
     tokens: dict[str, object] = {"text": count.text, "image": count.image, "reserve": example.reserve}
     if further := dataset.plan.bound.count_as:
-        tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
+        try:
+            tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
+        except TokenizationError as error:
+            raise BuildError(f"dataset {dataset.spec.name!r}, question {example.id}: count_as: {error}") from error
     added: dict[str, object] = {"length": count.total, "tokens": tokens}
     if dataset.canary:
         added["canary"] = dataset.canary

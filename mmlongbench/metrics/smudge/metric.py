@@ -223,10 +223,10 @@ class SMuDGE(Metric):
         return Score(scores[first], details)
 
     def _located(self, name: str, gold: str) -> "Found":
-        from mmlongbench.metrics.smudge.reading import Found
-
         text = self._library.open(name)
-        return Found() if isinstance(text, Fault) else text.best(_needle(gold), text.pages)
+        if isinstance(text, Fault):  # only if the document changes meanwhile
+            raise ScoringError(f"smudge: {text}")
+        return text.best(_needle(gold), text.pages)
 
     def _compare(self, text: "Reading", gold: str, located: "Found", said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.
@@ -234,14 +234,11 @@ class SMuDGE(Metric):
         A prediction that equals the gold is at the gold's place. If a page without the gold has
         text that is more similar to the prediction, the prediction counts as not found.
         """
-        from mmlongbench.metrics.smudge.reading import distance_between
-
         needle, match = _needle(said), match_score(gold, said)
         if needle == _needle(gold):
             return Compared(match, 0.0, is_found=True)
         found = text.best_near(needle, sorted({place.page for place in located.places}))
-        distance = distance_between(located, found)
-        return Compared(match, distance, is_found=bool(found.places), is_exhaustive=found.is_exhaustive)
+        return Compared(match, located.distance(found), is_found=bool(found.places), is_exhaustive=found.is_exhaustive)
 
 
 def _document(asked: ScoringInput) -> str:

@@ -23,7 +23,7 @@ MAX_LETTERS = 512
 """The maximum characters of a string for which similar text is searched for. For a longer string, only equal text is
 searched for; no answer from a document is so long."""
 _CHUNK = 512
-"""How many places of the gold are compared at once with all places of the prediction on the page."""
+"""How many places of one string are compared at once with all places of the other on the page."""
 
 
 class Place(NamedTuple):
@@ -49,24 +49,23 @@ class Found:
         """Return the coordinates x and y of each place on a page."""
         return np.array([place[1:] for place in self.places if place.page == page])
 
+    def distance(self, other: "Found") -> float:
+        """Return the smallest distance, at most 1, between a place of one and a place of the other on the same page; 1
+        if no page has both.
+        """
+        least = 1.0
+        for page in {place.page for place in self.places} & {place.page for place in other.places}:
+            own, others = self.on(page), other.on(page)
+            for first in range(0, len(own), _CHUNK):
+                apart = np.abs(own[first : first + _CHUNK, None] - others[None]).sum(axis=2)
+                least = min(least, float(apart.min()))
+        return least
+
 
 def found_at(similarity: float, places: Iterable[Place]) -> Found:
     """Return a result with the given places; each place counts once, and the first `MAX_PLACES` by page are kept."""
     there = sorted(set(places))
     return Found(similarity if there else 0.0, tuple(there[:MAX_PLACES]), len(there) <= MAX_PLACES)
-
-
-def distance_between(gold: Found, prediction: Found) -> float:
-    """Return the smallest distance, at most 1, between a place of the gold and a place of the prediction on the same
-    page; 1 if no page has both.
-    """
-    least = 1.0
-    for page in {place.page for place in gold.places} & {place.page for place in prediction.places}:
-        golds, said = gold.on(page), prediction.on(page)
-        for first in range(0, len(golds), _CHUNK):
-            apart = np.abs(golds[first : first + _CHUNK, None] - said[None]).sum(axis=2)
-            least = min(least, float(apart.min()))
-    return least
 
 
 # The run of words that is most similar to a string by edit distance. All runs are searched; the result is exact.

@@ -202,16 +202,15 @@ class _Writer:
     """Writes files within a bound."""
 
     root: Path
-    most: int
     files: int = 0
     size: int = 0
     images: set[tuple[int, str]] = field(default_factory=set)
     """The images that are written, by the number of the file that shows them."""
 
     def put(self, name: str, data: bytes) -> None:
-        if self.size + len(data) > self.most:
+        if self.size + len(data) > MAX_BYTES:
             raise ReleaseError(
-                f"{self.root}: the site would have more than {self.most:,} bytes; write fewer examples with --limit"
+                f"{self.root}: the site would have more than {MAX_BYTES:,} bytes; write fewer examples with --limit"
             )
         write_whole(self.root / name, [data])
         self.files, self.size = self.files + 1, self.size + len(data)
@@ -236,14 +235,14 @@ class _Writer:
         self.put(f"images/large-{name}.jpg", large)
 
 
-def write_site(site: Site, out: Path, progress: Progress, most: int = MAX_BYTES) -> tuple[int, int, int, int]:
-    """Write the pages of a release as files, with at most `most` bytes together; an older site in the folder is
+def write_site(site: Site, out: Path, progress: Progress) -> tuple[int, int, int, int]:
+    """Write the pages of a release as files, with at most `MAX_BYTES` together; an older site in the folder is
     replaced. Return the examples with a page, those without one, the files and their bytes.
     """
     if site.viewed.lock_id and out.resolve().is_relative_to(site.viewed.path.resolve()):
         raise ReleaseError(f"--static {out}: lies inside the release {site.viewed.name}; give a folder outside of it")
     _make_room(out)
-    writer = _Writer(out, most)
+    writer = _Writer(out)
     for name in ASSETS:
         writer.page(f"assets/{name}", [asset(name)])
     shown = [

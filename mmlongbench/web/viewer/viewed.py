@@ -310,12 +310,12 @@ def whole_file(root: Path, path: str) -> tuple[Path, str]:
     return file, kind
 
 
-def fitted(size: tuple[int, int], side: int = SIDE) -> tuple[int, int]:
+def fitted(size: tuple[int, int]) -> tuple[int, int]:
     """Return the size of an image that is made to fit a square.
 
     >>> fitted((1224, 1584)), fitted((100, 50))
     ((198, 256), (100, 50))
     """
     width, height = size
-    scale = min(1.0, side / max(width, height, 1))
+    scale = min(1.0, SIDE / max(width, height, 1))
     return max(1, round(width * scale)), max(1, round(height * scale))
