@@ -186,7 +186,7 @@ def audit_file(
         audit.problem(f"no {known} has a file of this name", _WHOLE)
         return audit
     audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.tokenizer
-    audit.counted_as = file.dataset.counted_as
+    audit.counted_as, audit.also_counted_as = file.dataset.counted_as, file.dataset.also_counted_as
     checks = None
     if release.is_locked:
         if file.sha256 is None:

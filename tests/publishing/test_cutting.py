@@ -93,3 +93,14 @@ def test_a_cut_of_a_takedown_keeps_what_was_taken_out_away(source: Path, finishe
     assert again.code == 0, again.err
     lines = (tmp_path / "again/takedowns.jsonl").read_bytes().splitlines(keepends=True)
     assert (lines[0], json.loads(lines[1])["id"]) == (stones, "birch")
+
+
+def test_a_cut_names_a_used_folder_first_and_says_what_became_empty(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used/file").touch()
+    asked = ("--count-as", "qwen2.5-vl", "--fits", "1024")
+    refused = command("audit", finished, *asked, "--cut", tmp_path / "used")
+    assert (refused.code, refused.out) == (2, "")
+    assert f"--cut {tmp_path / 'used'}: the folder is not empty" in refused.err
+    shown = command("audit", finished, *asked, "--cut", tmp_path / "cut").out
+    assert "nothing fits of 0 of 1 datasets and 1 of 2 files, which are left out" in shown

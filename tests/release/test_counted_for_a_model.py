@@ -211,7 +211,7 @@ def test_a_model_is_counted_alike_by_count_as_and_by_an_audit(source: Path, tmp_
         audited = command("audit", tmp_path / "out", "--count-as", "gemma3", *given, "--json")
         tokens = json.loads(audited.out.splitlines()[0])["models"]["gemma3"]["tokens"]
         assert (tokens["max"], tokens["min"]) == (max(totals), min(totals))
-    assert "tokens of gemma3 are estimates" in command("audit", tmp_path / "out", "--count-as", "gemma3").out
+    assert "so these are estimates" in command("audit", tmp_path / "out", "--count-as", "gemma3").out
 
 
 def test_a_text_that_holds_what_the_template_writes_for_an_image_rejects_its_question(
@@ -232,3 +232,29 @@ def test_a_text_that_holds_what_the_template_writes_for_an_image_rejects_its_que
     assert refused["mmlongdoc_1"]["found"].startswith("chat template: ")
     assert "[PIC]" in refused["mmlongdoc_1"]["found"]
     assert {each["id"] for each in records(tmp_path / "out", "2K")} >= {"mmlongdoc_0"}
+
+
+def test_special_tokens_of_a_template_that_the_tokenizer_lacks_are_named(own: Path, tmp_path: Path) -> None:
+    built = build(own, tmp_path / "out", "--set", f"counter={{template: {own / 'own'}}}")
+    said = " ".join((built.out + built.err).split())
+    assert "writes <|im_start|>, <|im_end|>: no special tokens of the tokenizer llama2" in said
+    assert "no special tokens" not in command("plan", own / "tiny.yaml").out
+
+
+def test_further_counters_are_named_in_plan_audit_and_card_as_estimates(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = linked(source, tmp_path / "source")
+    said = "in `tokens.as`, as claude, texts by llama2; these are estimates"
+    write_manifest(folder / "tiny.yaml", count_as=[{"image": "claude", "text": "llama2"}])
+    built = build(folder, tmp_path / "out")
+    assert said in " ".join((built.out + built.err).split())
+    assert said in command("audit", tmp_path / "out").out
+    monkeypatch.chdir(tmp_path)
+    assert command("publish", "out", "--out", "public", "--allow-unknown-licence").code == 0
+    assert "`tokens.as` has the tokens as claude" in Path("public/README.md").read_text()
+
+
+def test_places_are_said_to_be_about_right_where_texts_cannot_be_counted_apart(moved: Path, finished: Path) -> None:
+    assert "start tokens are about right" in command("show", moved).out
+    assert "start tokens are about right" not in command("show", finished).out

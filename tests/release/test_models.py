@@ -53,8 +53,8 @@ def test_a_window_counts_prompt_and_reserve_and_check_exits_with_1(finished: Pat
     checked = command("audit", *args, "--check", "-q")
     assert checked.code == 1
     worst = found[FILE]["models"]["qwen2.5-vl"]["worst"][0]
-    said = f"6 examples, {over} over the window; the costliest is {worst['id']} ({worst['tokens']:,} tokens)"
-    assert f"{FILE}: qwen2.5-vl: {said}\n" in checked.err
+    said = f"6 examples, {over} over the window; the costliest is {worst['id']} ({worst['tokens'] + 64:,} tokens with"
+    assert f"{FILE}: qwen2.5-vl: {said} the reserve)\n" in checked.err
     assert command("audit", finished, "--count-as", "qwen2.5-vl", "--fits", "qwen2.5-vl=1M", "--check", "-q").code == 0
 
 
@@ -515,3 +515,14 @@ def test_a_broken_picture_is_named_and_an_odd_orientation_is_none(tmp_path: Path
     (tmp_path / "cut.jpg").write_bytes((tmp_path / "odd.jpg").read_bytes()[:100])
     ran = command("count", tmp_path / "cut.jpg")
     assert (ran.code, "broken-image" in ran.err) == (2, True)
+
+
+def test_what_is_over_a_window_is_said_with_the_reserve_in_few_lines(finished: Path) -> None:
+    over = {id: total + 64 for id, total in on_model(finished, "1K", "qwen2.5-vl").items()}
+    window = sorted(over.values())[-2]
+    shown = command("audit", finished, "--count-as", "qwen2.5-vl", "--fits", window).out
+    worst = max(over, key=lambda id: (over[id], id))
+    assert f"{FILE}: 1 over {window:,}; the costliest: {worst} {over[worst]:,}\n" in shown
+    every = command("audit", finished, "--count-as", "all", "--fits", "16").out
+    assert every.count("; the costliest: ") == 10
+    assert "more lines of what does not fit" in every
