@@ -80,7 +80,7 @@ def _texts_in_source(kind: type) -> Iterator[tuple[str, str]]:
 
 def _class_of(file: str, name: str) -> ast.ClassDef | None:
     """Return a class of a module; None if its source code is not there. Only the lines of the class are parsed."""
-    found = re.search(rf"^class {name}\b.*?(?=^[^\s)]|\Z)", _source(file), re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^class {name}\b.*?(?=^[^\s)#]|\Z)", _source(file), re.DOTALL | re.MULTILINE)
     try:
         node = ast.parse(found[0]).body[0] if found else None
     except SyntaxError:  # a text in it has a line that begins like one of the module

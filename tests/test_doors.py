@@ -1,5 +1,6 @@
 """The two public modules: `import mmlongbench as mm` for users, `import mmlongbench.task as mt` for task authors."""
 
+import importlib
 import inspect
 import pydoc
 import re
@@ -13,6 +14,7 @@ import pytest
 
 import mmlongbench as mm
 import mmlongbench.task as mt
+from mmlongbench.field_texts import field_texts
 
 ROOT = Path(__file__).parents[1]
 DOORS = (mm, mt)
@@ -76,6 +78,15 @@ def test_every_class_and_function_of_a_door_says_what_it_is(door: ModuleType) ->
 def test_help_shows_the_texts_below_fields() -> None:
     for kind, text in ((mt.Unit, "place: Its position among the other units"), (mt.Rejected, "fault: ")):
         assert text in " ".join(pydoc.plain(pydoc.render_doc(kind)).replace("|", " ").split())
+
+
+def test_the_texts_of_fields_are_found_after_a_comment_that_is_not_indented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = 'class Spoken:\n    a: int = 1\n    """First."""\n# between\n    b: int = 2\n    """Second."""\nx = 1\n'
+    (tmp_path / "spoken_fields.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert field_texts(importlib.import_module("spoken_fields").Spoken) == {"a": "First.", "b": "Second."}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)

@@ -61,6 +61,8 @@ class DatasetPlan:
     refused: dict[str, Fault]
     """Why each of the other documents is not used, by id: it is excluded, too large, ambiguous or unreadable."""
     counter: LockedCounter
+    count_as: dict[str, LockedCounter] = field(default_factory=dict)
+    """The further counters, by name."""
     corpus: CorpusPlan | None = None
     errata: str | None = None
     """SHA-256 of the file of corrections; None without corrections."""
@@ -100,8 +102,8 @@ class DatasetPlan:
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"] = self.counter
         del manifest["count_as"]
-        if further := self.bound.count_as:
-            manifest["count_as"] = {name: locked_counter(found) for name, found in further.items()}
+        if self.count_as:
+            manifest["count_as"] = self.count_as
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
         del manifest["limits"]["seconds_a_page"]  # the lock names the documents that took too long

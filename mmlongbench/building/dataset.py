@@ -160,9 +160,14 @@ class KnownLines(Generic[KnownT]):
     """
 
     def __init__(
-        self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT], ids: Iterable[str]
+        self,
+        build_dir: BuildDir,
+        stage: StageName,
+        dataset: str,
+        kind: TypeAdapter[KnownT],
+        ids: Callable[[], Iterable[str]],
     ) -> None:
-        """`ids` are the ids of the rows in the order of the blocks; they are asked for when a line is first wanted."""
+        """`ids` returns the ids of the rows in the order of the blocks; it is called when a line is first wanted."""
         self._build_dir, self._stage, self._dataset, self._ids = build_dir, stage, dataset, ids
         self._added: dict[str, KnownT] = {}
         read = lru_cache(maxsize=HELD_BLOCKS)(lambda shard: {line.id: line for line in build_dir.read(shard, kind)})
@@ -170,7 +175,7 @@ class KnownLines(Generic[KnownT]):
 
     @cached_property
     def _blocks(self) -> dict[str, int]:
-        return {id: place // BLOCK for place, id in enumerate(self._ids)}
+        return {id: place // BLOCK for place, id in enumerate(self._ids())}
 
     def add(self, lines: Iterable[KnownT]) -> None:
         """Add lines; a forecast adds hard negatives that no shard has written."""
@@ -244,8 +249,11 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
     spec, bound, name = plan.spec, plan.bound, plan.spec.name
     reader = bound.reader_type()
     rows = StoredRows(build_dir, name, bound.reader_type.row_type)
-    asked = (line.id for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Asked))
-    rankings = KnownLines[RankedPages](build_dir, "rankings", name, RANKINGS, (row.id for row in rows))
+    rankings = KnownLines[RankedPages](build_dir, "rankings", name, RANKINGS, lambda: (row.id for row in rows))
+
+    def asked() -> Iterator[str]:
+        return (line.id for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Asked))
+
     negatives = KnownLines[FoundNegatives](build_dir, "negatives", name, NEGATIVES, asked)
 
     def page_ranking(id: str) -> PageRanking | None:
@@ -274,13 +282,17 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, can
         draws=Draws((spec.seed, spec.drawn_name)),
         sample_draws=Draws((sample_seed, spec.drawn_name, "sample")),
     )
-    counter, planned = locked_counter(bound.counter), plan.counter
-    if changed := next((key for key in {**planned, **counter} if planned.get(key) != counter.get(key)), ""):
-        raise SourceChangedError(
-            f"dataset {name!r}: counter.{changed} is not the one that this build was started with "
-            f"({planned.get(changed)}); restore it and run the command again, or remove {build_dir.out} and start the "
-            "build again"
-        )
+    for key, found, planned in (
+        ("counter", bound.counter, plan.counter),
+        *((f"count_as.{key}", bound.count_as[key], planned) for key, planned in plan.count_as.items()),
+    ):
+        counter = locked_counter(found)
+        if changed := next((part for part in {**planned, **counter} if planned.get(part) != counter.get(part)), ""):
+            raise SourceChangedError(
+                f"dataset {name!r}: {key}.{changed} is not the one that this build was started with "
+                f"({planned.get(changed)}); restore it and run the command again, or remove {build_dir.out} and start "
+                "the build again"
+            )
     if plan.corpus:
         prices = KeptPrices(plan.corpus.cache / "prices", bound.counter.text.sha256)
     pricer = Pricer(bound.counter, sources.sizes, prices)

@@ -52,6 +52,7 @@ from mmlongbench.release.lock import also_counted_as, versions
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 from tokenization import VisionRule
+from tokenization.template import FILES
 
 ERRATA, LICENCES = "errata", "licence.assets"
 """The `SourceFile.source` of the file of corrections, and of tables of licences."""
@@ -243,6 +244,7 @@ def _plan_dataset(
         documents=usable,
         refused=refused,
         counter=locked_counter(bound.counter),
+        count_as={name: locked_counter(counter) for name, counter in bound.count_as.items()},
         corpus=corpus,
         errata=next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
         code=bound.code,
@@ -266,7 +268,10 @@ def _counter_notes(bound: Bound) -> Iterator[str]:
     if further := also_counted_as({name: locked_counter(each) for name, each in bound.count_as.items()}):
         yield f"counted too, in `tokens.as`, as {further}"
     if isinstance(counter.image, VisionRule) and not counter.is_exact:
-        yield f"tokens are estimates: what {counter.image.name} counts is not known exactly; raise `reserve` to be safe"
+        name = counter.image.name
+        own = f"texts are counted by {counter.text.name}, not by its own tokenizer"
+        why = own if counter.image.exact else f"what {name} counts is not known exactly"
+        yield f"tokens are estimates for {name}: {why}; raise `reserve` to be safe"
     if counter.max_images is not None:
         yield f"a prompt has at most {counter.max_images:,} images: a request can have no more"
 
@@ -463,8 +468,12 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
         paths[ERRATA] = [spec.errata]
     for counter in (spec.counter, *spec.count_as):
         for key, name in (("counter.text", counter.text_name), ("counter.template", counter.template or "")):
-            if Path(name).is_file():
-                paths.setdefault(key, []).append(Path(name))
+            path = Path(name)
+            read = [path]
+            if name and key == "counter.template":  # special tokens may stand in another file beside it
+                read = [path / file for file in FILES] if path.is_dir() else [path, path.with_name(FILES[-1])]
+            if read := [each for each in read if each.is_file()]:
+                paths[key] = [*dict.fromkeys([*paths.get(key, []), *read])]
     if tables := licence_tables(bound):
         paths[LICENCES] = tables
     if corpus:

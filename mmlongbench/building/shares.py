@@ -30,10 +30,10 @@ from mmlongbench.building.stages.table import PREPARED, STAGES, Stage, stage_nam
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
 from mmlongbench.manifest.binding import bind
-from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.model import CounterSpec, DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFile, TaskFiles, task_files_of
 from mmlongbench.release.layout import LOCK
-from mmlongbench.release.lock import versions
+from mmlongbench.release.lock import LockedCounter, versions
 
 
 def run_stage(
@@ -167,18 +167,15 @@ def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec,
     """
     bound = bind(with_kept_code(spec, build_dir))
     spec = bound.spec
-    given, before = spec.counter, saved.spec.counter
-    counter = dict(saved.counter)
-    if not _is_same_file(given.text_name, before.text_name):
-        counter["tokenizer"] = {"name": portable(given.text_name), "sha256": ""}
-    if given.image != before.image:
-        counter["image"] = given.model_dump(mode="json")["image"]
-    if not _is_same_file(given.template or "", before.template or ""):
-        counter["template"] = {"name": portable(given.template or ""), "sha256": ""}
+    before = {each.name: each for each in saved.spec.count_as}
     plan = replace(
         saved,
         spec=spec,
-        counter=counter,
+        counter=_replanned_counter(spec.counter, saved.spec.counter, saved.counter),
+        count_as={
+            each.name: _replanned_counter(each, before.get(each.name, CounterSpec()), saved.count_as.get(each.name, {}))
+            for each in spec.count_as
+        },
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
         errata=(saved.errata or "given") if spec.errata else None,  # says only that there are some
         code=bound.code,
@@ -189,6 +186,17 @@ def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec,
     if reranker and former and _is_same_file(reranker.model, former.model):
         now["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
     return now
+
+
+def _replanned_counter(given: CounterSpec, before: CounterSpec, locked: LockedCounter) -> LockedCounter:
+    counter = dict(locked)
+    if not _is_same_file(given.text_name, before.text_name):
+        counter["tokenizer"] = {"name": portable(given.text_name), "sha256": ""}
+    if given.image != before.image:
+        counter["image"] = given.model_dump(mode="json")["image"]
+    if not _is_same_file(given.template or "", before.template or ""):
+        counter["template"] = {"name": portable(given.template or ""), "sha256": ""}
+    return counter
 
 
 def _is_same_file(name: str, before: str) -> bool:

@@ -351,12 +351,7 @@ class SourceFiles:
 
     @contextmanager
     def unchanged(self, *paths: Path) -> Iterator[None]:
-        """Compare files before and after the block that reads them; a file outside all sources is not compared.
-
-        Raises:
-            SourceChangedError: a file has changed, or is gone.
-
-        """
+        """Raise a `SourceChangedError` if a file of a source changes, or is gone, while the block reads it."""
         found = (next(self._select("WHERE path = ?", _name(path, self._build_dir.root)), None) for path in paths)
         with self._all_unchanged([file for file in found if file]):
             yield

@@ -38,12 +38,7 @@ class InstalledTarget:
 
 
 def target_named(name: str) -> Target:
-    """Return a target.
-
-    Raises:
-        PluginError: no target has this name, two targets have it, or the target is broken.
-
-    """
+    """Return a target; a `PluginError` if none has this name, two have it, or it is broken."""
     points = points_of(GROUP)
     found = {(point.value, _origin(point)): point for point in points.select(name=name)}
     if not found:
@@ -175,11 +170,8 @@ def check_choices(release: Release, target: str, out: Path, choices: Choices | N
 
 
 def checked_folder(out: Path, release: Path, option: str = "--out") -> Path:
-    """Return the folder to write, with all links followed.
-
-    Raises:
-        ReleaseError: it is not new or empty, or lies inside the release.
-
+    """Return the folder to write, with all links followed; a `ReleaseError` if it is not new or empty, or lies inside
+    the release.
     """
     try:
         folder = out.resolve()

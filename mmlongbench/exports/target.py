@@ -59,6 +59,14 @@ class Export:
         """Return the name of the metric of a dataset."""
         return self.release.builder(dataset).spec.metric
 
+    @property
+    def counted_as(self) -> str:
+        """By what its tokens are counted, in words."""
+        names = {cell.dataset for cell in self.cells}
+        datasets = (file.dataset for file in self.release.files if file.dataset and file.dataset.name in names)
+        said = (each.counted_as or f"texts by {each.tokenizer}, images by their patches" for each in datasets)
+        return "; ".join(dict.fromkeys(said))
+
     def describe(self, example: Example) -> dict[str, object]:
         """Return the fields that describe an example beside its messages; no server is sent them."""
         placed = {name: example.record.get(name) for name in ("depth", "permutation")}

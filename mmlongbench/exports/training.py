@@ -104,7 +104,8 @@ class Training(Target):
             export.link_release()
         listed = "".join(f"- left out: {each}\n" for each in left_out)
         about_form = fill(_FORMS[export.form], 120, break_on_hyphens=False)
-        export.write_page("training.md", form=about_form, file=FILES[export.form], left_out=listed)
+        counted, file = export.counted_as, FILES[export.form]
+        export.write_page("training.md", form=about_form, counted=counted, file=file, left_out=listed)
         note = (
             f"{changed:,} examples have a text such as <image> or <|im_end|>, which trainers take for a "
             f"marker; it is written with blanks, and `has_changed_markers` in {INDEX} marks these examples"

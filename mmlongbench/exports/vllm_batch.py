@@ -58,8 +58,8 @@ class VllmBatch(Target):
         options = {"--max-model-len": str(-(-longest // K) * K)}
         points = [
             f"`--max-model-len`: the longest request has {longest:,} tokens with its answer, as the release "
-            "counts them (text in Llama 2 tokens, an image as 28 × 28 pixels a token). A model with other "
-            "tokens may need more: see `mmlongbench audit RELEASE --count-as NAME`."
+            f"counts them ({export.counted_as}). A model with other tokens may need "
+            "more: see `mmlongbench audit RELEASE --count-as NAME`."
         ]
         if most_images:
             options["--limit-mm-per-prompt"] = json.dumps({"image": most_images})

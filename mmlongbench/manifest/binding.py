@@ -158,12 +158,7 @@ class Bound:
 
 
 def metric_of(builder: Builder[Row], name: str) -> type[Metric]:
-    """Return a metric by its name: one of the task itself, or an installed one.
-
-    Raises:
-        PluginError: it is not installed, or is broken.
-
-    """
+    """Return a metric of the task itself, or an installed one, by its name; a `PluginError` if none works."""
     with calling("builder", builder.dataset, "metric"):
         own = builder.own_metrics().get(name)
     if own and (fault := contract_fault("metric", own)):

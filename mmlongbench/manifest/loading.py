@@ -343,11 +343,8 @@ def chosen_manifest(
 
 
 def data_folder(data: str | Path | None) -> Path | None:
-    """Return the folder that relative paths of sources are relative to, as an absolute path; None if it is not given.
-
-    Raises:
-        ManifestError: it is no folder.
-
+    """Return the folder that relative paths of sources are relative to, as an absolute path; None if it is not given, a
+    `ManifestError` if it is no folder.
     """
     if data is None:
         return None

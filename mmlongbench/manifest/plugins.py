@@ -297,12 +297,7 @@ class PluginCode(BaseModel):
 
 
 def plugin_code(kind: str, name: str) -> PluginCode:
-    """Return which code a plug-in is, as the lock names it.
-
-    Raises:
-        PluginError: the plug-in cannot be found.
-
-    """
+    """Return which code a plug-in is, as the lock names it; a `PluginError` if it cannot be found."""
     if file := task_file(name):
         return PluginCode(name=file.shown, sha256=file.sha256)
     point = _point(kind, name)

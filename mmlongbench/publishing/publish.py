@@ -14,7 +14,7 @@ from pathlib import Path
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.export import appearing, checked_folder
 from mmlongbench.exports.hf import UNOPENED
-from mmlongbench.io.files import sha256_of, write_whole
+from mmlongbench.io.files import Links, file_inside, sha256_of, write_whole
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
@@ -25,7 +25,7 @@ from mmlongbench.publishing.rights import Cleared, clear, rights_of, stated_lice
 from mmlongbench.publishing.tables import write_tables
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
 from mmlongbench.release.layout import CHECKSUMS, LOCK, PUBLISHED_EXAMPLES, TOKENIZERS, TOMBSTONES
-from mmlongbench.release.lock import canary_text, files_below
+from mmlongbench.release.lock import canary_text, files_below, problem_of
 from mmlongbench.release.published_folder import unlike_checksums
 from mmlongbench.release.release import Release, open_release
 
@@ -162,10 +162,15 @@ def _copy(release: Release, out: Path, cleared: Cleared) -> None:
     import yaml
 
     shutil.copyfile(release.path / LOCK, out / LOCK)
-    if (release.path / TOMBSTONES).is_file():
-        shutil.copyfile(release.path / TOMBSTONES, out / TOMBSTONES)
-    if (release.path / TOKENIZERS).is_dir():  # so that the publication can be counted anywhere
-        shutil.copytree(release.path / TOKENIZERS, out / TOKENIZERS)
+    if stones := file_inside(release.path, TOMBSTONES):
+        shutil.copyfile(stones, out / TOMBSTONES)
+    links = Links(release.path)
+    for path, file in release.lock.files.items():
+        if path.startswith(f"{TOKENIZERS}/"):  # so that the publication can be counted anywhere
+            if problem := problem_of(links, path, file):  # a link might lead to a file that is not of the release
+                raise ReleaseError(f"{release.path}: {path}: {problem}; see `mmlongbench verify`")
+            (out / TOKENIZERS).mkdir(exist_ok=True)
+            shutil.copyfile(release.path / path, out / path)
     manifest = {"datasets": [dict(data) for data in release.lock.manifest]}
     text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120)
     write_whole(out / MANIFEST, [text.encode("utf-8", "backslashreplace")])

@@ -127,12 +127,7 @@ class Rights(_Model):
 
 
 def rights_of_release(release: Path) -> Rights:
-    """Return the rights in a release.
-
-    Raises:
-        ReleaseError: the release has no readable lock or no table of assets.
-
-    """
+    """Return the rights in a release; a `ReleaseError` if it has no readable lock or no table of assets."""
     lock = read_lock(release)
     return rights_of(read_assets(release), stated_licences(lock), lock.licence_notes)
 

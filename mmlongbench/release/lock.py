@@ -276,12 +276,7 @@ class Lock(BaseModel):
 
 
 def locked_licences(data: Mapping[str, object]) -> LicenceSpec:
-    """Return the licences of a dataset in the form of the lock.
-
-    Raises:
-        ReleaseError: they are not in a form that a manifest may have.
-
-    """
+    """Return the licences of a dataset in the form of the lock; a `ReleaseError` if no manifest may have this form."""
     given = data.get("licence") or ""
     try:
         return licence_spec(given) if isinstance(given, str) else LicenceSpec.model_validate(given)
@@ -306,13 +301,13 @@ def counted_as(counter: LockedCounter) -> str:
 
     >>> tokenizer, image = {"name": "mine.json", "sha256": "0"}, {"model": "gemma4"}
     >>> counted_as({"tokenizer": tokenizer, "image": image, "exact": False})
-    'gemma4, texts by mine.json; these are estimates, for what it counts is not known exactly'
+    'gemma4, texts by mine.json; these are estimates of what it counts'
     """
     if "model" not in counter.get("image", {}):
         return ""
     template = f", with the chat template {counter['template']['name']}" if "template" in counter else ""
     exact = counter.get("exact", True)
-    doubt = "" if exact else "; these are estimates, for what it counts is not known exactly"
+    doubt = "" if exact else "; these are estimates of what it counts"
     return f"{counter['image']['model']}, texts by {counter['tokenizer']['name']}{template}{doubt}"
 
 

@@ -50,11 +50,8 @@ def audit_lock(opened: Release) -> list[FileAudit]:
 
 
 def rejects_of(release: Path) -> tuple[RejectKey, ...]:
-    """Return (dataset, id, length) of each readable line of the rejects; rows of one id have a line each.
-
-    Raises:
-        ReleaseError: the file is too large to be read.
-
+    """Return (dataset, id, length) of each readable line of the rejects, which have a line for each row of one id; a
+    `ReleaseError` if the file is too large to be read.
     """
     found: list[RejectKey] = []
     path = release / REJECTS

@@ -63,9 +63,8 @@ class SampleFiles:
 @lru_cache(maxsize=1)  # unpacking takes longest, and datasets that follow each other often have one archive
 def _unpacked(archive: Path) -> bytes:
     with tarfile.open(archive) as packed:
-        file = cast(IO[bytes], packed.fileobj)
-        file.seek(0)
-        return file.read()
+        cast(IO[bytes], packed.fileobj).seek(0)
+        return cast(IO[bytes], packed.fileobj).read()
 
 
 class Reader(ABC, Generic[RowT]):

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from halted import FIRST_OF_FINISH, before, refused
+from own_model import write_own
 from PIL import Image
 from samples import Sources
 from tiny import ROWS, build, command, draw_pdf, hashes, leftovers, write_manifest, write_rows
+
+from tokenization import vision_rule
 
 POINTS = {
     "documents": ".build/plan.json",
@@ -326,3 +330,33 @@ def test_a_list_of_files_that_is_torn_is_named(own: Path, tmp_path: Path) -> Non
     (out / ".build" / "sources.sqlite").write_bytes(b"torn")
     refused(build(own, out, "--stage", "records"), "sources.sqlite: cannot be read: ")
     assert build(own, out).code == 0
+
+
+OWN = {"image": "qwen2.5-vl", "text": "own/tokenizer.json", "template": "own"}
+
+
+@pytest.mark.parametrize("key", ["counter", "count_as"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "chat_template.jinja"])
+def test_files_of_a_counter_that_change_end_the_build(name: str, key: str, own: Path, tmp_path: Path) -> None:
+    write_own(own / "own")
+    write_manifest(own / "tiny.yaml", **{key: OWN if key == "counter" else [OWN]})
+    file = own / "own" / name
+    with before(FIRST_OF_FINISH, lambda: file.write_text(file.read_text() + "\n")):
+        refused(build(own, tmp_path / "out"), f"error: {file}: ", "run the command again, or remove")
+    assert not (tmp_path / "out" / "build.lock.json").exists()
+
+
+def test_a_further_counter_that_changes_between_two_parts_of_a_build_ends_it(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_own(own / "own")
+    write_manifest(own / "tiny.yaml", count_as=[OWN])
+    words = ("build", own / "tiny.yaml", "--out", tmp_path / "out", "--stage")
+    assert command(*words, "prepare").code == 0
+    rule = vision_rule("qwen2.5-vl")
+    with monkeypatch.context() as later:
+        later.setattr("mmlongbench.manifest.model.vision_rule", lambda _: replace(rule, max_images=3))
+        refused(command(*words, "records"), "count_as.qwen2.5-vl.image is not the one that this build was started with")
+    assert command(*words, "records").code == 0
+    write_manifest(own / "tiny.yaml", count_as=[{**OWN, "template": None}])
+    refused(command(*words, "images"), "was prepared with a manifest that differs", "count_as")

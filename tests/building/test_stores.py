@@ -21,15 +21,15 @@ from tiny import KEPT, ROWS, build, hashes, write_manifest
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan, locked_counter
-from mmlongbench.building.dataset import KeptPrices
+from mmlongbench.building.dataset import KeptPrices, KnownLines
 from mmlongbench.building.differences import Described, changed_sources, differences, joined
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.planning import extract_sources
 from mmlongbench.building.remote_release import Mirrored, Remote
 from mmlongbench.building.session import Session
+from mmlongbench.building.shard_results import NEGATIVES, FoundNegatives, ReadRow
 from mmlongbench.building.shard_results import ROWS as ROW_LINES
-from mmlongbench.building.shard_results import ReadRow
 from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
 from mmlongbench.building.stages.cells import items_table
 from mmlongbench.documents import ocr
@@ -446,3 +446,19 @@ def test_the_one_file_of_a_folder_is_not_named_because_it_may_have_been_another(
     )
     for sha256, said in (("b", "source.documents: ash.pdf changed"), ("c", "source.documents changed (1 file)")):
         assert list(changed_sources(old, new, {}, {("d", "source.documents"): {"ash.pdf": sha256}})) == [said]
+
+
+def test_lines_are_found_after_their_ids_could_not_be_read(tmp_path: Path) -> None:
+    build_dir, faults = BuildDir(tmp_path / "out"), [BuildError("damaged")]
+
+    def ids() -> Iterator[str]:
+        yield "a"
+        if faults:
+            raise faults.pop()
+        yield "b"
+
+    build_dir.write(Shard("negatives", "d", "00000"), [FoundNegatives("b", [3], {})])
+    lines = KnownLines[FoundNegatives](build_dir, "negatives", "d", NEGATIVES, ids)
+    with pytest.raises(BuildError, match="damaged"):
+        lines.of("b")
+    assert lines.of("b") == FoundNegatives("b", [3], {})

@@ -126,11 +126,46 @@ def test_audit_show_and_card_say_for_which_model_it_was_counted(
 def test_counts_that_are_estimates_are_named_so(own: Path, tmp_path: Path) -> None:
     built = build(own, tmp_path / "out", "--set", "counter={image: claude-sonnet-4, text: llama2}")
     assert built.code == 0, built.err
-    assert "tokens are estimates: what claude counts is not known exactly" in built.out + built.err
+    assert "tokens are estimates for claude: what claude counts is not known exactly" in built.out + built.err
     assert lock(tmp_path / "out")["manifest"][0]["counter"]["exact"] is False
     audited = command("audit", tmp_path / "out")
     assert audited.code == 0
     assert "these are estimates" in audited.out
+    built = build(own, tmp_path / "texts", "--set", "counter={image: qwen2.5-vl, text: llama2}")
+    said = "tokens are estimates for qwen2.5-vl: texts are counted by llama2, not by its own tokenizer"
+    assert said in built.out + built.err
+
+
+@pytest.mark.parametrize("target", ["vllm-batch", "training"])
+def test_exports_say_by_what_tokens_are_counted(target: str, moved: Path, finished: Path, tmp_path: Path) -> None:
+    for release, said in (
+        (moved, "counted as qwen2.5-vl, texts by tokenizer.json, with the chat template own"),
+        (finished, "counted as texts by llama2, images by their patches"),
+    ):
+        out = tmp_path / release.name
+        ran = command("export", release, "--to", target, "--out", out)
+        assert ran.code == 0, ran.err
+        page = " ".join((out / "README.md").read_text("utf-8").split())
+        assert said.removeprefix("counted as ") in page
+        assert release == finished or "lama" not in page.lower()
+
+
+def test_a_publication_has_no_file_that_a_release_only_links_to(moved: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    release = linked(moved, tmp_path / "release")
+    (release / "takedowns.jsonl").symlink_to(tmp_path / "secret")
+    (release / "tokenizers/x.json").symlink_to(tmp_path / "secret")
+    publish = ("publish", release, "--allow-unknown-licence", "--out")
+    assert command(*publish, tmp_path / "public").code == 0
+    assert {path.name for path in (tmp_path / "public/tokenizers").iterdir()} == {
+        path.name for path in (moved / "tokenizers").iterdir()
+    }
+    assert not (tmp_path / "public/takedowns.jsonl").exists()
+    template = next((release / "tokenizers").glob("*.jinja"))
+    template.rename(tmp_path / "same")
+    template.symlink_to(tmp_path / "same")
+    refused = command(*publish, tmp_path / "other")
+    assert (refused.code, f"{template.name}: is a link out of the release" in refused.err) == (2, True)
 
 
 def test_a_rule_that_this_version_does_not_know_is_named(moved: Path, tmp_path: Path) -> None:

@@ -91,12 +91,7 @@ class Judged(Metric):
 
 
 def judge_client(judge: Judge, backoff: Backoff | None = None) -> ModelClient:
-    """Return the client of judges; its errors name judges and the options that start with `--judge-`.
-
-    Raises:
-        JudgeError: the settings make no sense, or the cache cannot be used.
-
-    """
+    """Return the client of judges; all its errors are a `JudgeError`, and name options that start with `--judge-`."""
     models, samples = judge.models, judge.samples
     if not models or not all(model.strip() for model in models):
         raise JudgeError("--judge-model: expected the name of a model that the endpoint serves, found none")
