@@ -1,5 +1,6 @@
 """Counts the tokens of prompts: of texts, and of images, which need their size alone."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,6 +33,7 @@ class TokenCount:
         return TokenCount(self.text + other.text, self.image + other.image)
 
 
+_MARKER = re.compile(r"<[^<>\s]+>")
 MANY = 100
 """The images of a prompt for which the price of an image is given; models that count images among others differently
 do so from 2 to 64 images on, and the numbers of 100 images have at most two digits."""
@@ -60,6 +62,15 @@ class CrossModalCounter:
         if isinstance(self.image, PatchRule):
             return True
         return self.image.exact and (self.text.name != LLAMA2 or self.image.text == LLAMA2)
+
+    @property
+    def split_markers(self) -> list[str]:
+        """What the template writes as special tokens, such as `<|im_end|>`, and the tokenizer has not as one token."""
+        if self.template is None:
+            return []
+        turns: Turns = [("user", ["a", (28, 28)] if self.template.placeholder else ["a"])]
+        markers = dict.fromkeys(_MARKER.findall("".join(self.template.pieces(turns))))
+        return [marker for marker in markers if self.text.count_pieces([marker], "") != 1]
 
     @property
     def max_images(self) -> int | None:

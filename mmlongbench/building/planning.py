@@ -19,6 +19,7 @@ from mmlongbench.building.build_plan import (
     DatasetPlan,
     load_interrupted_plan,
     locked_counter,
+    portable,
     save_plans,
 )
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
@@ -47,10 +48,10 @@ from mmlongbench.manifest.missing import missing_of, unfinished_downloads
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import GROUPS, is_installed, sample_function
 from mmlongbench.manifest.task_files import keep_task_file, task_file
-from mmlongbench.release.lock import versions
+from mmlongbench.release.lock import also_counted_as, versions
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
-from tokenization import CrossModalCounter, VisionRule
+from tokenization import VisionRule
 from tokenization.template import FILES
 
 ERRATA, LICENCES = "errata", "licence.assets"
@@ -249,14 +250,23 @@ def _plan_dataset(
         code=bound.code,
         files=(*files, *others),
         ocr=ocr_engine() if needs_ocr(bound) else None,
-        notes=(*notes, *unfinished_downloads(spec), *_counter_notes(bound.counter)),
+        notes=(*notes, *unfinished_downloads(spec), *_counter_notes(bound)),
         page_model=page_model,
         licence_tables={file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
         opened_bytes=kept_bytes + sum(file.stat().st_size for path in extracted for file in files_of(path)),
     )
 
 
-def _counter_notes(counter: CrossModalCounter) -> Iterator[str]:
+def _counter_notes(bound: Bound) -> Iterator[str]:
+    counter = bound.counter
+    for each in (counter, *bound.count_as.values()):
+        if each.template and (split := each.split_markers):
+            yield (
+                f"the chat template {portable(each.template.name)} writes {', '.join(split)}: no special tokens of the "
+                f"tokenizer {portable(each.text.name)}, so each counts as several; give the template's own tokenizer"
+            )
+    if further := also_counted_as({name: locked_counter(each) for name, each in bound.count_as.items()}):
+        yield f"counted too, in `tokens.as`, as {further}"
     if isinstance(counter.image, VisionRule) and not counter.is_exact:
         name = counter.image.name
         own = f"texts are counted by {counter.text.name}, not by its own tokenizer"

@@ -27,6 +27,7 @@ from mmlongbench.cli.options import (
 )
 from mmlongbench.corpus.retrieval.pages import said_recall
 from mmlongbench.errors import ReleaseError
+from mmlongbench.exports.export import checked_folder
 from mmlongbench.lengths import STANDARD_LENGTHS, format_length
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.audit import Target, Visit, fit, is_download
@@ -47,6 +48,8 @@ _IMAGES = click.option(
 )
 _NAMED = 4
 """How many models a note names; of more models, it says the number."""
+_LINES = 10
+"""How many lines say what does not fit."""
 
 
 @click.command()
@@ -109,7 +112,7 @@ def audit(
     from what the build recorded, or if a file is missing, extra or changed.
     """
     counted = models_of(models, fits, tokenizers)
-    _require_bounds(counted, {"--check": check, "--shrink": shrink, "--cut": cut})
+    _check_options(counted, {"--check": check, "--shrink": shrink, "--cut": cut}, paths[0])
     target = Target(paths, images, tokenizer, variant, builder, tasks)
     if is_download(paths[0]) and not quiet:
         say(f"{paths[0]}: no {LOCK}: its {DATA}/ is audited as public files of other origin", err=True)
@@ -152,8 +155,10 @@ def audit(
         sys.exit(1)
 
 
-def _require_bounds(models: Sequence[Model], options: Mapping[str, object]) -> None:
-    """Refuse options that were given without a model, or for a model without any known limit, which all would fit."""
+def _check_options(models: Sequence[Model], options: Mapping[str, object], release: Path) -> None:
+    """Refuse options that were given without a model, or for a model without any known limit, which all would fit; and
+    a folder to cut into that cannot be used.
+    """
     option = next((name for name, given in options.items() if given), "")
     if option and not models:
         raise click.UsageError(f"{option} needs --count-as, and --fits")
@@ -162,20 +167,36 @@ def _require_bounds(models: Sequence[Model], options: Mapping[str, object]) -> N
             raise click.UsageError(
                 f"{option}: the window of {model.name} is not known; give it with --fits {model.name}=TOKENS"
             )
+    if isinstance(cut := options["--cut"], Path):
+        checked_folder(cut, release, "--cut")
 
 
 def _counted(audits: Sequence[FileAudit]) -> list[str]:
     """Return sentences that say for which models the files were counted."""
-    return [*dict.fromkeys(f"counted as {audit.counted_as}" for audit in audits if audit.counted_as)]
+    said = {f"counted as {audit.counted_as}": audit.counted_as for audit in audits}
+    said |= {f"counted too, in `tokens.as`, as {audit.also_counted_as}": audit.also_counted_as for audit in audits}
+    return [words for words, counter in said.items() if counter]
 
 
 def _notes(audits: Sequence[FileAudit], models: Sequence[Model]) -> list[str]:
-    """Return a sentence that names the models whose text another tokenizer counts; empty if there are none."""
-    without = [model.name for model in models if model.text is None]
-    names = ", ".join(without) if len(without) <= _NAMED else f"{len(without)} models"
+    """Return sentences that name the models whose tokens are not those of the model itself, and say why."""
+    tallies = {model.name: [audit.models[model.name] for audit in audits if audit.models] for model in models}
     counters = " and ".join(sorted({audit.tokenizer for audit in audits} - {""}))
-    said = f"text of {names} is counted by the release's tokenizer, {counters}"
-    return [f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else []
+    inexact = [name for name, counted in tallies.items() if not all(tally.is_exact for tally in counted)]
+    lacking = [model.name for model in models if model.text is None]
+    doubt = ", so these are estimates" if {*inexact} & {*lacking} else ""
+    by = f"by the release's tokenizer, {counters}{doubt}"
+    notes = {
+        f"text of % is counted {by}; give the model's with --text-tokenizer MODEL=PATH|ID": lacking,
+        "tokens of % are estimates: its own tokenizer, or what it counts for an image, is not known": [
+            model.name for model in models if model.name in inexact and (model.text or not model.rule.exact)
+        ],
+        "tokens of % are without a chat template: that of the release is another model's": [
+            name for name, counted in tallies.items() if any(tally.without_template for tally in counted)
+        ],
+    }
+    few = {said: ", ".join(names) if len(names) <= _NAMED else f"{len(names)} models" for said, names in notes.items()}
+    return [said.replace("%", names) for said, names in few.items() if names]
 
 
 def _unfit(audits: Sequence[FileAudit]) -> Iterator[str]:
@@ -188,7 +209,8 @@ def _unfit(audits: Sequence[FileAudit]) -> Iterator[str]:
             counts["refused"] = tally.refused
             places = []
             if tally.worst:
-                places.append(f"the costliest is {tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)")
+                id, tokens = (tally.most_over or tally.worst)[0]
+                places.append(f"the costliest is {id} ({tokens:,} tokens{' with the reserve' if tally.over else ''})")
             if tally.first_refused:
                 places.append(f"first refused {tally.first_refused}")
             unfit = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
@@ -273,8 +295,14 @@ def _cut(target: Target, out: Path, audits: Sequence[FileAudit], models: Sequenc
         why = "--variant counts another form of the prompts" if target.variant else "the release has problems"
         raise ReleaseError(f"--cut {out}: nothing is written, because {why}")
     unfit = {audit.file: audit.unfit for audit in audits}
-    left, before = cut_release(target.open(), out, unfit, models, bars(is_quiet=is_silent))
+    release = target.open()
+    left, before, emptied = cut_release(release, out, unfit, models, bars(is_quiet=is_silent))
     say(f"{out}: {left:,} of {before:,} examples, of the questions that fit", err=is_silent)
+    names = {file.dataset.name for file in release.files if file.dataset and file not in emptied}
+    gone = {file.dataset.name for file in emptied if file.dataset} - names
+    if emptied:
+        whole = f"{len(gone):,} of {len(gone | names):,} datasets and {len(emptied):,} of {len(release.files):,} files"
+        say(f"{out}: nothing fits of {whole}, which are left out", err=is_silent)
 
 
 def _show_shrinking(target: Target, model: Model, *, is_aside: bool) -> None:
@@ -342,25 +370,30 @@ def _values(audits: Sequence[FileAudit], models: Sequence[Model]) -> Iterator[li
 def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
     counted = [audit for audit in audits if audit.examples and audit.models]
     costs = {model.name: [_cost(audit.models[model.name]) for audit in counted] for model in models}
-    _show_beside("tokens per example on models: mean / max; share over the window", counted, costs)
+    _show_beside("tokens per example on models, with the reserve: mean / max; share over the window", counted, costs)
     if bounded := [model for model in models if model.window is not None]:
         fit = {model.name: [f"{audit.models[model.name].fit:,}" for audit in counted] for model in bounded}
         every = {"n": [f"{audit.examples:,}" for audit in counted], "all": [f"{audit.fit_all:,}" for audit in counted]}
         title = "examples whose prompt and reserve fit the window"
         _show_beside(title, counted, every | fit)
+    lines: list[str] = []
     for model in models:
         for audit in counted:
             tally, where = audit.models[model.name], f"{model.name}: {audit.file}"
             if tally.over_window:
-                worst = ", ".join(f"{id} {tokens:,}" for id, tokens in tally.worst)
-                say(f"{where}: {tally.over_window:,} over {model.window:,}; the costliest: {worst}")
+                worst = ", ".join(f"{id} {tokens:,}" for id, tokens in tally.most_over)
+                lines.append(f"{where}: {tally.over_window:,} over {model.window:,}; the costliest: {worst}")
             if tally.over_images:
-                say(
+                lines.append(
                     f"{where}: {tally.over_images:,} have up to {audit.images.most:.0f} images, but a request may hold "
                     f"{model.rule.max_images}: not applicable"
                 )
             if tally.refused:
-                say(f"{where}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
+                lines.append(f"{where}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
+    for line in lines[:_LINES]:
+        say(line)
+    if (more := len(lines) - _LINES) > 0:
+        say(f"… and {more:,} more lines of what does not fit; --json has them all")
 
 
 def _show_beside(title: str, audits: Sequence[FileAudit], columns: Mapping[str, Sequence[str]]) -> None:
@@ -386,7 +419,7 @@ def _cost(tally: ModelTally) -> str:
         return tokens_text(tally)
     over = f" {tally.over_window / (tally.tokens.n + tally.refused):.0%}" if tally.over_window else ""
     refused = f" ({tally.refused} refused)" if tally.refused else ""
-    return f"{short_tokens(tally.tokens.mean)} / {short_tokens(tally.tokens.most)}{over}{refused}"
+    return f"{short_tokens(tally.totals.mean)} / {short_tokens(tally.totals.most)}{over}{refused}"
 
 
 def _show_histograms(audits: Sequence[FileAudit]) -> None:

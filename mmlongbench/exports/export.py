@@ -169,20 +169,20 @@ def check_choices(release: Release, target: str, out: Path, choices: Choices | N
     return writer, folder, form or next(iter(forms), "")
 
 
-def checked_folder(out: Path, release: Path) -> Path:
+def checked_folder(out: Path, release: Path, option: str = "--out") -> Path:
     """Return the folder to write, with all links followed; a `ReleaseError` if it is not new or empty, or lies inside
     the release.
     """
     try:
         folder = out.resolve()
         if folder.exists() and not folder.is_dir():
-            raise ReleaseError(f"--out {out}: is a file; give a folder that is new or empty")
+            raise ReleaseError(f"{option} {out}: is a file; give a folder that is new or empty")
         if folder.is_dir() and next(folder.iterdir(), None) is not None:
-            raise ReleaseError(f"--out {out}: the folder is not empty; give a new one, or empty it first")
+            raise ReleaseError(f"{option} {out}: the folder is not empty; give a new one, or empty it first")
     except (OSError, ValueError, RuntimeError) as error:
-        raise ReleaseError(f"--out {str(out)!r:.200}: cannot be used: {error}") from error
+        raise ReleaseError(f"{option} {str(out)!r:.200}: cannot be used: {error}") from error
     if folder.is_relative_to(release.resolve()):
-        raise ReleaseError(f"--out {out}: lies inside the release {release}; give a folder outside of it")
+        raise ReleaseError(f"{option} {out}: lies inside the release {release}; give a folder outside of it")
     return folder
 
 

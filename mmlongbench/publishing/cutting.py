@@ -11,7 +11,7 @@ from mmlongbench.exports.export import appearing, checked_folder
 from mmlongbench.io.progress import Progress
 from mmlongbench.publishing.takedown import Rest, Withdrawn
 from mmlongbench.release.example_cost import Model
-from mmlongbench.release.release import Release
+from mmlongbench.release.release import PublicFile, Release
 
 REASON = "does-not-fit"
 """The reason of the rejects that a cut adds."""
@@ -23,9 +23,9 @@ def cut_release(
     unfit: Mapping[str, Mapping[str, str]],
     models: Sequence[Model],
     progress: Progress,
-) -> tuple[int, int]:
-    """Write a release of the questions that fit; it appears whole or not at all. Return the number of its examples, and
-    of those of the release that it is cut from.
+) -> tuple[int, int, list[PublicFile]]:
+    """Write a release of the questions that fit; it appears whole or not at all. Return the number of its examples, of
+    those of the release that it is cut from, and the files of which nothing is left.
 
     `unfit` says by public file what does not fit in the first such example of a question, by id (`FileAudit.unfit`);
     `models` are for the lock.
@@ -58,4 +58,4 @@ def cut_release(
         sum(cell.examples for counts in datasets.values() for cell in counts.cells.values())
         for datasets in (rest.counts(), opened.lock.readable)
     )
-    return left, before
+    return left, before, [file for file in opened.files if not rest.has_examples(file)]

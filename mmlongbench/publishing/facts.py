@@ -20,7 +20,7 @@ from mmlongbench.manifest.strict_model import explain
 from mmlongbench.publishing.rights import Cleared, Rights
 from mmlongbench.publishing.tables import Table, Tables
 from mmlongbench.release.file_audit import AuditLine
-from mmlongbench.release.lock import CellCounts, Lock, counted_as
+from mmlongbench.release.lock import CellCounts, Lock, also_counted_as, counted_as
 
 if TYPE_CHECKING:
     from mmlongbench.shortcuts.findings import Finding
@@ -207,6 +207,9 @@ class Facts:
             counter = next((data.get("counter") for data in self.lock.manifest if data.get("name") == name), None)
             if isinstance(counter, dict) and (counted := counted_as(counter)):
                 yield f"{name}: tokens are counted as {counted}."
+            further: Any = next((data.get("count_as") for data in self.lock.manifest if data.get("name") == name), None)
+            if isinstance(further, dict) and further:
+                yield f"{name}: `tokens.as` has the tokens as {also_counted_as(further)}."
             if asked.not_sampled:
                 yield f"{name}: it is a sample; {asked.not_sampled:,} rows are not in it."
         for name, tables in self.datasets.items():

@@ -186,7 +186,7 @@ def audit_file(
         audit.problem(f"no {known} has a file of this name", _WHOLE)
         return audit
     audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.tokenizer
-    audit.counted_as = file.dataset.counted_as
+    audit.counted_as, audit.also_counted_as = file.dataset.counted_as, file.dataset.also_counted_as
     checks = None
     if release.is_locked:
         if file.sha256 is None:
@@ -247,7 +247,9 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
     try:
         cost = ExampleCost.of(record, dataset.prompt(record), dataset.counter, file.sizes, reserve)
         remarks = [*dataset.builder.remarks(record)]
-        further = tokens_as(dataset.count_as, cost.prompt, file.sizes) if dataset.is_locked else None
+        # a bundle has no place for them
+        is_counted_too = dataset.is_locked and not file.is_bundle
+        further = tokens_as(dataset.count_as, cost.prompt, file.sizes) if is_counted_too else None
         ranks = dataset.builder.gold_ranks(record)
         if ranks is not None and any(type(rank) is not int or rank < 0 for rank in ranks):
             raise TypeError(f"gold_ranks() of the builder gives {ranks!r:.80}, and no whole numbers from 0")

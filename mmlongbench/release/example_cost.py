@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from mmlongbench.release.layout import as_utf8
 from mmlongbench.task.rows import Record
 from tokenization import (
     CrossModalCounter,
+    PatchRule,
     RefusedSizeError,
     TextTokenizer,
     TokenCount,
@@ -117,6 +118,17 @@ class Model:
         """Its tokenizer, which a process loads once; None if it has none, a `ReleaseError` if it cannot be loaded."""
         return _tokenizer(self.tokenizer) if self.tokenizer else None
 
+    def counter(self, released: CrossModalCounter) -> CrossModalCounter:
+        """Return what counts on it the prompts of a release, whose own counter is given.
+
+        The release's chat template belongs to its tokenizer and its model: another model with a tokenizer of its own is
+        counted without it.
+        """
+        rule = PatchRule() if self.rule.name == "mmlongbench" else self.rule
+        ours = "" if isinstance(released.image, PatchRule) else released.image.name
+        is_other = self.text not in (None, released.text) and self.rule.name != ours
+        return CrossModalCounter(self.text or released.text, rule, None if is_other else released.template)
+
 
 _rule = cache(vision_rule)
 
@@ -200,6 +212,9 @@ class ExampleCost:
     count: TokenCount
     reserve: int
     """The tokens that the release keeps free for the answer."""
+    counter: CrossModalCounter
+    """The counter of its release."""
+    _texts: dict[object, int] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -228,7 +243,7 @@ class ExampleCost:
         id, group = as_utf8(str(record.get("id"))), record.get("set")
         number = group if type(group) is int else None
         count = counted(prompt, counter, sizes)
-        return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)
+        return cls(id, placement_of(record), number, prompt, image_sizes, count, kept, counter)
 
     @property
     def total(self) -> int:
@@ -236,17 +251,20 @@ class ExampleCost:
         return self.count.total + self.reserve
 
     def tokens(self, model: Model) -> tuple[int, int]:
-        """Return (text, image) tokens on a model; text is counted as in the release if the model has no tokenizer.
+        """Return (text, image) tokens on a model, as a manifest that names it counts; by the release's tokenizer if the
+        model has none.
 
         Raises:
             TokenizationError: the model refuses an image.
 
         """
-        rule, sizes = model.rule, iter(self.sizes)
-        if model.text:
-            count = CrossModalCounter(model.text, rule).prompt(self.prompt.sized(lambda _: next(sizes)))
-            return count.text, count.image
-        return self.count.text, rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
+        rule, sizes, counter = model.rule, iter(self.sizes), model.counter(self.counter)
+        image = rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)
+        # the texts of many models are counted alike
+        alike = (counter.text, counter.template, rule.around, isinstance(counter.image, PatchRule))
+        if alike not in self._texts:
+            self._texts[alike] = counter.prompt(self.prompt.sized(lambda _: next(sizes))).text
+        return self._texts[alike], image
 
 
 def placement_of(record: Record) -> float | None:

@@ -137,6 +137,8 @@ class AuditLine(_Line):
     """If contexts are retrieved: the mean share of a question's answer pages among the first k pages, by k."""
     counted_as: str = ""
     """The model by which the file was counted, in words; not there if it was the benchmark's rule of images."""
+    also_counted_as: str = ""
+    """The further counters of `tokens.as`, in words."""
     problems: list[ProblemFigures]
     """The problems that were found; empty if there are none."""
 
@@ -183,6 +185,12 @@ def _bin(share: float) -> int:
     return BINS if share > 1 else min(BINS - 1, max(0, int(share * BINS)))
 
 
+def _keep(costliest: dict[str, int], id: str, tokens: int) -> None:
+    costliest[id] = max(tokens, costliest.get(id, 0))
+    if len(costliest) > WORST:
+        del costliest[min(costliest, key=lambda id: (costliest[id], id))]
+
+
 @dataclass(slots=True)
 class ModelTally:
     """What a file costs on one model, while it is counted (see `ModelFigures`)."""
@@ -193,14 +201,23 @@ class ModelTally:
     refused: int = 0
     fit: int = 0
     first_refused: str = ""
+    is_exact: bool = True
+    """Whether the model itself counts the same; False if these are estimates."""
+    without_template: bool = False
+    """Whether the chat template of the release is left out, as that of another model."""
     shares: list[int] = field(default_factory=_no_shares)
     """A histogram of prompt and reserve of each example, as a share of the window."""
     costliest: dict[str, int] = field(default_factory=dict)
     """The tokens of the costliest example of each id, by id; only the `WORST` ids with the most tokens are kept."""
+    over: dict[str, int] = field(default_factory=dict)
+    """The same with the reserve, of the examples that are over the window."""
+    totals: Spread = field(default_factory=Spread)
+    """Tokens with the reserve."""
 
     def add(self, where: str, cost: ExampleCost, model: Model) -> str:
         """Add one example; return what does not fit the model, or an empty text if all does."""
-        most_images, unfit = model.rule.max_images, ""
+        most_images, unfit, counter = model.rule.max_images, "", model.counter(cost.counter)
+        self.is_exact, self.without_template = counter.is_exact, counter.template != cost.counter.template
         if most_images is not None and len(cost.sizes) > most_images:
             self.over_images += 1
             unfit = f"{len(cost.sizes):,} images, {model.name} takes {most_images:,}"
@@ -211,14 +228,14 @@ class ModelTally:
             self.first_refused = self.first_refused or f"{where}: {error}"
             return f"an image that {model.name} refuses"
         self.tokens.add(total)
-        self.costliest[cost.id] = max(total, self.costliest.get(cost.id, 0))
-        if len(self.costliest) > WORST:
-            del self.costliest[min(self.costliest, key=lambda id: (self.costliest[id], id))]
+        self.totals.add(whole := total + cost.reserve)
+        _keep(self.costliest, cost.id, total)
         if model.window is not None:
-            if total + cost.reserve > model.window:
+            if whole > model.window:
                 self.over_window += 1
-                unfit = f"{total + cost.reserve:,} tokens with the reserve, {model.name} takes {model.window:,}"
-            self.shares[_bin((total + cost.reserve) / model.window)] += 1
+                _keep(self.over, cost.id, whole)
+                unfit = f"{whole:,} tokens with the reserve, {model.name} takes {model.window:,}"
+            self.shares[_bin(whole / model.window)] += 1
         self.fit += not unfit
         return unfit
 
@@ -226,6 +243,11 @@ class ModelTally:
     def worst(self) -> list[tuple[str, int]]:
         """Return (id, tokens) of the costliest examples, the costliest first."""
         return sorted(self.costliest.items(), key=lambda item: (-item[1], item[0]))
+
+    @property
+    def most_over(self) -> list[tuple[str, int]]:
+        """Return (id, tokens with the reserve) of the costliest examples that are over the window."""
+        return sorted(self.over.items(), key=lambda item: (-item[1], item[0]))
 
     def figures(self, examples: int) -> ModelFigures:
         """Return the numbers for a report about a file with `examples` examples."""
@@ -305,6 +327,7 @@ class FileAudit:
     """The tokenizer that its text was counted with."""
     counted_as: str = ""
     """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
+    also_counted_as: str = ""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
     """What its builder noticed, by subject."""
     gold_ranks: list[tuple[int, ...]] = field(default_factory=list)
@@ -364,7 +387,8 @@ class FileAudit:
                 for subject, tally in self.remarks.items()
             ],
             "recall": self.recall,
-            "counted_as": self.counted_as or None,
+            "counted_as": self.counted_as,
+            "also_counted_as": self.also_counted_as,
         }
         return AuditLine(
             file=self.file,

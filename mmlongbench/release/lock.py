@@ -311,6 +311,12 @@ def counted_as(counter: LockedCounter) -> str:
     return f"{counter['image']['model']}, texts by {counter['tokenizer']['name']}{template}{doubt}"
 
 
+def also_counted_as(further: Mapping[str, LockedCounter]) -> str:
+    """Return the further counters of a dataset in words; empty if there are none."""
+    said = (counted_as(each) or f"{name}, texts by {each['tokenizer']['name']}" for name, each in further.items())
+    return "; and as ".join(said)
+
+
 def lock_bytes(lock: Lock) -> list[bytes]:
     """Return the parts of a lock file, as bytes; the file is indented, so that a person can read and compare it."""
     return [json.dumps(lock.public(), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"), b"\n"]

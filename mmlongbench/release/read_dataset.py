@@ -19,7 +19,7 @@ from mmlongbench.manifest.strict_model import explain
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import LOCK, TOKENIZERS
-from mmlongbench.release.lock import LockedCounter, counted_as
+from mmlongbench.release.lock import LockedCounter, also_counted_as, counted_as
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
@@ -58,6 +58,8 @@ class ReadDataset:
     locked: LockedCounter = field(default_factory=dict)
     """Its counter; empty for files of other origin."""
     open_count_as: Mapping[str, Callable[[], CrossModalCounter]] = field(default_factory=dict)
+    also_counted_as: str = ""
+    """The further counters of its records (`tokens.as`), in words."""
 
     @property
     def name(self) -> str:
@@ -143,7 +145,10 @@ def locked_dataset(
         name: partial(_locked_counter, each, further[name], None, release)
         for name, each in zip(further, spec.count_as, strict=True)
     }
-    return ReadDataset(spec, bound.builder, bound.reserve, open_counter, locked=locked, open_count_as=opening)
+    said = also_counted_as(further)
+    return ReadDataset(
+        spec, bound.builder, bound.reserve, open_counter, locked=locked, open_count_as=opening, also_counted_as=said
+    )
 
 
 def _counter_fields(locked: LockedCounter) -> dict[str, object]:

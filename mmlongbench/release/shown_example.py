@@ -17,6 +17,7 @@ from mmlongbench.release.release import Example, Release
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
 from tokenization import PatchRule, TokenCount, VisionRule
+from tokenization.text import LLAMA2
 
 Mark: TypeAlias = Literal["gold", "needle", "evidence"]
 """Why a unit or a part of it matters for the answer."""
@@ -177,6 +178,8 @@ class ShownExample:
 
 NO_ITEMS = "the release has no items of this file: start tokens and roles are not known"
 """What is said where the file of items is missing."""
+ESTIMATED = "start tokens are about right: the tokens of a whole prompt are no sum of those of its parts"
+"""What is said where texts cannot be counted apart from each other."""
 NO_UNITS = "the builder does not say which units the prompt is made of: its parts are shown as they are"
 """What is said where a prompt has no outline."""
 
@@ -207,6 +210,8 @@ def shown_example(release: Release, example: Example) -> ShownExample:
         shown = described(example, items, needles, sizes, dataset.rule, labels)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
+    if dataset.locked["tokenizer"]["name"] != LLAMA2 or dataset.counted_as or "template" in dataset.locked:
+        shown = replace(shown, notes=(*shown.notes, ESTIMATED))
     return replace(shown, question=question, metric=builder.spec.metric, counted_as=dataset.counted_as)
 
 

@@ -25,6 +25,7 @@ from class_sets import (
 from once import linked
 from one_dataset import OneDataset, built, ran
 from PIL import Image
+from tiny import command
 
 import mmlongbench as mm
 import mmlongbench.task as mt
@@ -173,6 +174,14 @@ def folders(tmp_path: Path) -> dict[str, Path]:
 
 def of_folders(out: Path, folders: dict[str, Path], **more: Any) -> OneDataset:
     return built(out, many_shot("image_folders", folders, **more))
+
+
+def test_a_release_with_further_counters_has_them_in_the_file_of_all_prompts(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    release = of_folders(tmp_path / "out", folders, count_as=[{"image": "gemma3", "text": "llama2"}]).folder
+    assert frozen(release)[0]["tokens"]["as"]["gemma3"]["image"] > 0
+    assert (command("audit", release, "-q").code, command("verify", release, "-q").code) == (0, 0)
 
 
 def saved(picture: Image.Image, form: str, **options: Any) -> bytes:

@@ -17,6 +17,8 @@ import yaml
 
 from mmlongbench.cli import main
 from mmlongbench.io.files import sha256_of
+from mmlongbench.release.release import open_release
+from tokenization import CrossModalCounter, load_tokenizer, vision_rule
 
 PAGES = {"ash": 2, "birch": 3, "cedar": 4, "dogwood": 5}
 SIDE = 200
@@ -181,6 +183,13 @@ def records(release: Path, length: str, name: str = "mmlongdoc") -> list[dict[st
     """The lines of a public file."""
     path = release / "mmlb_data" / "documentQA" / f"{name}_K{length.removesuffix('K')}.jsonl"
     return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def on_model(release: Path, length: str, model: str, side: int = 400) -> dict[str, int]:
+    """The tokens of each prompt on a model by id, with pages of `side` pixels: each text between images by itself."""
+    counter = CrossModalCounter(load_tokenizer("llama2"), vision_rule(model))
+    prompts = {each.id: each.prompt for each in open_release(release).examples("mmlongdoc", length)}
+    return {id: counter.prompt(prompt.sized(lambda _: (side, side))).total for id, prompt in prompts.items()}
 
 
 def rejects(release: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 from counting_server import counting
 from once import linked
 from runs import asked
-from tiny import build, command, lock, records, rejects
+from tiny import build, command, lock, on_model, records, rejects
 
 import mmlongbench as mm
 from mmlongbench.release.selection import Selection
@@ -16,7 +16,7 @@ from mmlongbench.release.selection import Selection
 @pytest.fixture(scope="module")
 def cut(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny release, cut to the smaller examples of 1K."""
-    totals = sorted(each["length"] + 2 * len(each["page_list"]) + 64 for each in records(finished, "1K"))
+    totals = sorted(total + 64 for total in on_model(finished, "1K", "qwen2.5-vl").values())
     out = tmp_path_factory.mktemp("cut") / "cut"
     ran = command("audit", finished, "--count-as", "qwen2.5-vl", "--fits", totals[3], "--cut", out, "-q")
     assert ran.code == 0, ran.err
@@ -24,8 +24,8 @@ def cut(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_cut_release_is_a_whole_release_of_the_questions_that_fit(finished: Path, tmp_path: Path) -> None:
-    totals = {each["id"]: each["length"] + 2 * len(each["page_list"]) + 64 for each in records(finished, "1K")}
-    window = sorted(totals.values())[3]  # qwen adds two markers an image
+    totals = {id: total + 64 for id, total in on_model(finished, "1K", "qwen2.5-vl").items()}
+    window = sorted(totals.values())[3]
     fitting = [id for id, total in totals.items() if total <= window]
     assert 0 < len(fitting) < len(totals)
     asked = ("--count-as", "qwen2.5-vl,gemma3", "--fits", window, "--fits", "gemma3=64K")
@@ -93,3 +93,14 @@ def test_a_cut_of_a_takedown_keeps_what_was_taken_out_away(source: Path, finishe
     assert again.code == 0, again.err
     lines = (tmp_path / "again/takedowns.jsonl").read_bytes().splitlines(keepends=True)
     assert (lines[0], json.loads(lines[1])["id"]) == (stones, "birch")
+
+
+def test_a_cut_names_a_used_folder_first_and_says_what_became_empty(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used/file").touch()
+    asked = ("--count-as", "qwen2.5-vl", "--fits", "1024")
+    refused = command("audit", finished, *asked, "--cut", tmp_path / "used")
+    assert (refused.code, refused.out) == (2, "")
+    assert f"--cut {tmp_path / 'used'}: the folder is not empty" in refused.err
+    shown = command("audit", finished, *asked, "--cut", tmp_path / "cut").out
+    assert "nothing fits of 0 of 1 datasets and 1 of 2 files, which are left out" in shown

@@ -257,6 +257,29 @@ def test_an_image_that_the_model_refuses_is_a_reject_or_left_out(own: Path, tmp_
     assert command("audit", tmp_path / "out", "-q").code == 0
 
 
+def test_a_model_is_counted_alike_by_the_release_and_by_an_audit(own: Path, moved: Path) -> None:
+    said = ("--count-as", "qwen2.5-vl,gemma3", "--text-tokenizer", f"qwen2.5-vl={own / 'own' / 'tokenizer.json'}")
+    first = json.loads(command("audit", moved, *said[:2], "--json").out.splitlines()[0])
+    totals = [record["length"] for record in records(moved, "1K")]
+    assert first["models"]["qwen2.5-vl"]["tokens"]["max"] == max(totals)
+    given = json.loads(command("audit", moved, *said, "--json").out.splitlines()[0])
+    assert given["models"]["qwen2.5-vl"]["tokens"] == first["models"]["qwen2.5-vl"]["tokens"]  # with the template
+    other = command("audit", moved, "--count-as", "gemma3", "--text-tokenizer", "gemma3=llama2")
+    assert "tokens of gemma3 are without a chat template" in other.out
+
+
+def test_a_model_is_counted_alike_by_count_as_and_by_an_audit(source: Path, tmp_path: Path) -> None:
+    folder = linked(source, tmp_path / "source")
+    write_manifest(folder / "tiny.yaml", count_as=[{"image": "gemma3", "text": "llama2"}])
+    assert build(folder, tmp_path / "out").code == 0
+    totals = [sum(record["tokens"]["as"]["gemma3"].values()) for record in records(tmp_path / "out", "1K")]
+    for given in ((), ("--text-tokenizer", "gemma3=llama2")):
+        audited = command("audit", tmp_path / "out", "--count-as", "gemma3", *given, "--json")
+        tokens = json.loads(audited.out.splitlines()[0])["models"]["gemma3"]["tokens"]
+        assert (tokens["max"], tokens["min"]) == (max(totals), min(totals))
+    assert "so these are estimates" in command("audit", tmp_path / "out", "--count-as", "gemma3").out
+
+
 def test_a_text_that_holds_what_the_template_writes_for_an_image_rejects_its_question(
     own: Path, tmp_path: Path
 ) -> None:
@@ -275,3 +298,29 @@ def test_a_text_that_holds_what_the_template_writes_for_an_image_rejects_its_que
     assert refused["mmlongdoc_1"]["found"].startswith("chat template: ")
     assert "[PIC]" in refused["mmlongdoc_1"]["found"]
     assert {each["id"] for each in records(tmp_path / "out", "2K")} >= {"mmlongdoc_0"}
+
+
+def test_special_tokens_of_a_template_that_the_tokenizer_lacks_are_named(own: Path, tmp_path: Path) -> None:
+    built = build(own, tmp_path / "out", "--set", f"counter={{template: {own / 'own'}}}")
+    said = " ".join((built.out + built.err).split())
+    assert "writes <|im_start|>, <|im_end|>: no special tokens of the tokenizer llama2" in said
+    assert "no special tokens" not in command("plan", own / "tiny.yaml").out
+
+
+def test_further_counters_are_named_in_plan_audit_and_card_as_estimates(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = linked(source, tmp_path / "source")
+    said = "in `tokens.as`, as claude, texts by llama2; these are estimates"
+    write_manifest(folder / "tiny.yaml", count_as=[{"image": "claude", "text": "llama2"}])
+    built = build(folder, tmp_path / "out")
+    assert said in " ".join((built.out + built.err).split())
+    assert said in command("audit", tmp_path / "out").out
+    monkeypatch.chdir(tmp_path)
+    assert command("publish", "out", "--out", "public", "--allow-unknown-licence").code == 0
+    assert "`tokens.as` has the tokens as claude" in Path("public/README.md").read_text()
+
+
+def test_places_are_said_to_be_about_right_where_texts_cannot_be_counted_apart(moved: Path, finished: Path) -> None:
+    assert "start tokens are about right" in command("show", moved).out
+    assert "start tokens are about right" not in command("show", finished).out
