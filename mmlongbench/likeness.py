@@ -120,12 +120,7 @@ class KnownQuestions:
     """The questions of a release, to find each one that is asked elsewhere in the same or nearly the same words."""
 
     def __init__(self) -> None:
-        """Make an empty index.
-
-        Raises:
-            ReleaseError: `datasketch` is not installed.
-
-        """
+        """Make an empty index; raises ReleaseError if `datasketch` is not installed."""
         try:
             from datasketch import MinHashLSH
         except ImportError as error:

@@ -74,12 +74,7 @@ class Form(NamedTuple):
 
 @lru_cache(maxsize=4)
 def read_set(source: Path) -> PictureSet:
-    """Return what a source lists.
-
-    Raises:
-        SourceError: the source has several forms, or has none, or cannot be read.
-
-    """
+    """Return what a source lists; raises SourceError if it has several forms or none, or cannot be read."""
     if not source.is_dir():
         return _parquet(source)
     homes = {form: home for form in FORMS if (home := _home(source, form.marks))}

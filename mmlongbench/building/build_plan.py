@@ -258,12 +258,7 @@ def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
 
 
 def load_plans(build_dir: BuildDir) -> dict[str, DatasetPlan]:
-    """Return the saved plans of all datasets, by name.
-
-    Raises:
-        BuildError: there is no plan, or it cannot be read.
-
-    """
+    """Return the saved plans by dataset; raises BuildError if there is no plan, or it cannot be read."""
     saved = load_interrupted_plan(build_dir)
     if saved is None:
         raise BuildError(f"{build_dir.plan}: is missing or damaged; run the build, or its stage `prepare`, again")

@@ -67,12 +67,7 @@ class ReleasedCell:
         return tuple(dict.fromkeys(id for id, _ in keys or ()))
 
     def examples(self) -> Iterator[tuple[Record, list[Item]]]:
-        """Yield (record, items) of each example, in the order of the file.
-
-        Raises:
-            BuildError: the records and the items of the release do not belong together.
-
-        """
+        """Yield (record, items) of each example, as in the file; raises BuildError if they do not belong together."""
         if not self.counts.examples:
             return
         try:

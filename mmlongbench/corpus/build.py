@@ -125,12 +125,7 @@ def _check_place(out: Path) -> None:
 
 
 def _existing(out: Path, mode: Mode, words: int, limit: int | None, source: SourceInfo) -> CorpusInfo | None:
-    """Return the description of the corpus in a folder if it is the wanted corpus; None if there is no corpus.
-
-    Raises:
-        BuildError: the folder holds another corpus.
-
-    """
+    """Return the description of the wanted corpus if a folder holds it; raises BuildError if it holds another."""
     if not (out / INFO).is_file():
         return None
     info = read_info(out)

@@ -115,12 +115,7 @@ class CorpusInfo(BaseModel):
 
 
 def read_info(folder: Path) -> CorpusInfo:
-    """Return the contents of `corpus.json`.
-
-    Raises:
-        CorpusError: there is no corpus, or it has an unknown format.
-
-    """
+    """Return the contents of `corpus.json`; raises CorpusError if there is none, or of an unknown format."""
     path = folder / INFO
     try:
         return CorpusInfo.model_validate_json(path.read_bytes())
@@ -152,12 +147,7 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
-        """Open a finished corpus.
-
-        Raises:
-            CorpusError: there is no corpus, it is broken, or its build has not finished.
-
-        """
+        """Open a finished corpus; raises CorpusError if there is none, it is broken, or its build has not ended."""
         import pyarrow as pa
 
         info, table = read_info(folder), folder / PASSAGES
@@ -196,12 +186,7 @@ class Corpus:
         return Passage(*(column[row].as_py() for column in batch.columns))
 
     def number_of(self, id: str) -> int:
-        """Return the number of a passage by its id.
-
-        Raises:
-            CorpusError: there is no such passage.
-
-        """
+        """Return the number of a passage by its id; raises CorpusError if there is no such passage."""
         numbers = self._index.values("passages", key_of(id))  # of passages with an id of their own
         doc_id, _, place = id.rpartition("#")
         if place.isdecimal() and len(place) < 10:  # the other ids are `<doc_id>#<n>`

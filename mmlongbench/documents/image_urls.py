@@ -71,12 +71,7 @@ class ImageUrls:
         self._there: set[str] = set()
 
     def __call__(self, path: str) -> str:
-        """Return the address of an image.
-
-        Raises:
-            ReleaseError: the image is missing, is not an image, or its path leaves the folder.
-
-        """
+        """Return the address of an image; raises ReleaseError if it is missing, broken, or outside the folder."""
         file = self._root / path
         if path not in self._there:
             pure = PurePosixPath(path)

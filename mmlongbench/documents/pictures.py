@@ -114,12 +114,7 @@ class Picture:
             raise Rejected(_broken(self.source, error)) from error
 
     def likeness(self) -> bytes:
-        """Return what the picture looks like, as a value that can be compared (see `pixels.likeness`).
-
-        Raises:
-            Rejected: its pixels cannot be decoded.
-
-        """
+        """Return what the picture looks like (see `pixels.likeness`); raises Rejected if it cannot be decoded."""
         try:
             return likeness(self.source_bytes())
         except unreadable() as error:

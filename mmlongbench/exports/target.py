@@ -172,12 +172,7 @@ class Target(ABC):
         """
 
     def check(self, images: str, model: str, max_tokens: int | None) -> None:
-        """Refuse choices that mean nothing to this target.
-
-        Raises:
-            ReleaseError: a form of images, a model or a limit that it does not take.
-
-        """
+        """Raise ReleaseError if a form of images, a model or a limit means nothing to this target."""
         if images and not re.fullmatch(self.image_forms, images):
             raise ReleaseError(f"--images {images}: {self.image_advice}")
         for option, value in (("--model", model or None), ("--max-tokens", max_tokens)):

@@ -105,12 +105,7 @@ def _pixels(root: Path, image: str) -> int:
 
 
 def _common_folder(root: Path, images: Sequence[str]) -> Path | None:
-    """Return the smallest folder that holds all images, with links followed; None if there are none.
-
-    Raises:
-        ReleaseError: only the root of the file system holds all images.
-
-    """
+    """Return the smallest folder of all images (links followed), if any; raises ReleaseError if it is the root."""
     if not images:
         return None
     folder = Path(os.path.commonpath({(root / image).resolve().parent for image in images}))

@@ -24,12 +24,7 @@ class JsonLine(NamedTuple):
 
 
 def json_lines(path: Path) -> Iterator[JsonLine]:
-    """Yield each line that is not blank.
-
-    Raises:
-        SourceError: the file is missing or cannot be read.
-
-    """
+    """Yield each line that is not blank; raises SourceError if the file is missing or cannot be read."""
     with source_file(path, "a JSON Lines file") as file:
         for number, offset, line in bounded_lines(file):
             if line is None:

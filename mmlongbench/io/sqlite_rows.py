@@ -126,12 +126,7 @@ class Store(ABC):
                 self._waiting.clear()
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Write rows in one commit; once this returns, a kill does not lose them.
-
-        Raises:
-            OSError: the disk is full.
-
-        """
+        """Write rows in one commit, which survives a kill once this returns; raises OSError if the disk is full."""
         with self._usable(), self._guard, self._database:
             self._database.executemany(self._insert, rows)
 

@@ -166,12 +166,7 @@ class DownloadRecord(_Model):
 
 
 def load_record(folder: Path) -> DownloadRecord:
-    """Return the record of a data folder; an empty one if there is none.
-
-    Raises:
-        FetchError: the file cannot be read, or is not a record.
-
-    """
+    """Return the record of a data folder, or an empty one; raises FetchError if the file is not a readable record."""
     path = folder / RESERVED
     if not path.exists():
         return DownloadRecord()

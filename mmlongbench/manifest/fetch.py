@@ -362,12 +362,7 @@ class _Run:
         return missing
 
     def _is_there(self, account: _Account, job: _Job, advance: Advance) -> bool:
-        """Return whether a file is there with the expected bytes.
-
-        Raises:
-            FetchError: another file is there that was not downloaded here.
-
-        """
+        """Return whether the expected file is there; raises FetchError if it is another, not downloaded here."""
         target, url = self._target(job.path), account.place.spec.url
         if not target.exists():
             return False
@@ -461,12 +456,7 @@ class _Run:
         write_whole(self._folder / RESERVED, [self._record.model_dump_json(indent=1).encode(), b"\n"])
 
     def _target(self, path: str) -> Path:
-        """Return the target of a download.
-
-        Raises:
-            FetchError: the target, or a folder on the way to it, is a link or no folder.
-
-        """
+        """Return the target of a download; raises FetchError if it, or a folder above it, is a link or no folder."""
         target, above = self._folder / path, self._folder
         for part in PurePosixPath(path).parts:
             above /= part

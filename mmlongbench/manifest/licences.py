@@ -217,12 +217,7 @@ def _spdx() -> "Licensing":
 
 
 def spdx_expression(text: str) -> str:
-    """Return an SPDX expression in its usual spelling.
-
-    Raises:
-        ValueError: it is no expression, or names a licence that SPDX does not have.
-
-    """
+    """Return an SPDX expression in its usual spelling; raises ValueError if it is none, or a licence is unknown."""
     if len(text) > 1_000:
         raise ValueError(f"expected an SPDX expression, found a text of {len(text):,} characters")
     from license_expression import ExpressionError, ExpressionParseError

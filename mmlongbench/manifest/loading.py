@@ -32,12 +32,7 @@ def installed_manifests() -> dict[str, Path]:
 
 
 def find_manifest(name: str) -> Path:
-    """Return the path of a manifest, given as a path or as the name of an installed manifest.
-
-    Raises:
-        ManifestError: there is no such manifest.
-
-    """
+    """Return the path of a manifest, given as a path or an installed name; raises ManifestError if there is none."""
     refuse_url(name, "manifest", ManifestError)
     with suppress(OSError):  # too long for the name of a file
         if Path(name).is_file():

@@ -138,12 +138,7 @@ class Evaluation:
     """What an evaluation release shows. Less than a kilobyte is kept of a picture, and a digest of a passage."""
 
     def __init__(self, release: Release) -> None:
-        """Read the whole release.
-
-        Raises:
-            ReleaseError: a file or a picture is missing or damaged, or a package is not installed.
-
-        """
+        """Read the whole release; raises ReleaseError if a file, a picture or a package is missing or damaged."""
         self.name, self.lock = release.path.name, release.lock_id
         self._questions = KnownQuestions()
         self._asked: dict[tuple[str, str], str] = {}

@@ -60,12 +60,7 @@ class Endpoint:
     """An endpoint; several threads may use it."""
 
     def __init__(self, url: str, timeout: float, error: type[EndpointError]) -> None:
-        """Open the client; nothing is sent yet.
-
-        Raises:
-            EndpointError: the address is not valid.
-
-        """
+        """Open the client, without sending anything; raises EndpointError if the address is not valid."""
         self.url = _checked(url, error)
         """The address in the form for messages, without a password."""
         self.requests = 0

@@ -97,12 +97,7 @@ class _Completion(BaseModel):
 
 
 def read_reply(body: bytes) -> Reply:
-    """Return the content of a response with status 200.
-
-    Raises:
-        RequestError: the response holds no chat completion.
-
-    """
+    """Return the content of a response with status 200; raises RequestError if it holds no chat completion."""
     try:
         read = _Completion.model_validate(json.loads(body))
     except (ValueError, RecursionError) as error:

@@ -42,12 +42,7 @@ class EndpointSettings:
     """Count the calls, without making any."""
 
     def check(self, error: type[EndpointError]) -> None:
-        """Refuse numbers that make no sense.
-
-        Raises:
-            EndpointError: a number is not above 0, or is infinite.
-
-        """
+        """Raise EndpointError if a number is not above 0, or is infinite."""
         for name, value in (
             (f"{error.options}concurrency", self.concurrency),
             (f"{error.options}timeout", self.timeout),

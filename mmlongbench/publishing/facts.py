@@ -91,12 +91,7 @@ class About(BaseModel):
 
 
 def read_about(path: Path) -> About:
-    """Read what a publisher says.
-
-    Raises:
-        ReleaseError: the file cannot be read, or has an unknown key or a value of another type.
-
-    """
+    """Read what a publisher says; raises ReleaseError for an unreadable file, an unknown key or a wrong type."""
     try:
         data: Any = load_yaml(read_regular(path, MAX_BYTES), twice=False)
         return About.model_validate({} if data is None else data)

@@ -51,12 +51,7 @@ class ImageSizes(dict[str, tuple[int, int]]):
         """What is odd about an image file, by path; only files with something odd are in it."""
 
     def __missing__(self, path: str) -> tuple[int, int]:
-        """Read the size of one image.
-
-        Raises:
-            ReleaseError: the image is missing, is not an image, or its path leaves the root.
-
-        """
+        """Read the size of an image; raises ReleaseError if there is no such image, or its path leaves the root."""
         if path.startswith("/") or ".." in path.split("/") or self._links.lead_out(path):
             raise ReleaseError(f"image {path!r}: the path leaves the image root")
         file = f"{self._links.root}/{path}"  # a `Path` takes longer than the header of a picture

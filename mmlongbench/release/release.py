@@ -230,12 +230,7 @@ class Release:
         return tuple(self._datasets)
 
     def dataset(self, name: str) -> ReadDataset:
-        """Return a dataset.
-
-        Raises:
-            ReleaseError: there is no such dataset.
-
-        """
+        """Return a dataset; raises ReleaseError if there is no such dataset."""
         if name not in self._datasets:
             hint = nearest(name, self._datasets)
             raise ReleaseError(f"{self.path.name}: no dataset {name!r}; there are {', '.join(self._datasets)}{hint}")

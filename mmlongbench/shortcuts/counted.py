@@ -328,12 +328,7 @@ class Overlap:
         """The first question about each gold page, by the digest of its picture or text."""
 
     def add(self, asked: AskedQuestion) -> None:
-        """Look at one question with its context.
-
-        Raises:
-            ReleaseError: a picture is missing or damaged, or a package is not installed.
-
-        """
+        """Look at one question with its context; raises ReleaseError for a damaged picture or a missing package."""
         self._try_question(asked)
         self._try_pages(asked)
         offered = asked.choices.offered if asked.choices else ()

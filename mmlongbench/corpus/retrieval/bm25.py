@@ -203,12 +203,7 @@ class RankBm25Index(WordIndex):
     """An index in memory."""
 
     def __init__(self, corpus: Corpus) -> None:
-        """Read the whole corpus.
-
-        Raises:
-            MMLongBenchError: the corpus is too large for memory.
-
-        """
+        """Read the whole corpus; raises MMLongBenchError if it is too large for memory."""
         if not 0 < len(corpus) <= MOST:
             raise MMLongBenchError(f"rank-bm25 can hold 1 to {MOST:,} passages, not {len(corpus):,}; use tantivy")
         passages = list(corpus)

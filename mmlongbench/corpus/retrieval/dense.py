@@ -103,12 +103,7 @@ def hash_files(folder: Path) -> str:
 
 
 def need_libraries() -> None:
-    """Check that the packages that models need are installed, without loading them.
-
-    Raises:
-        ModelError: a package is not installed.
-
-    """
+    """Check, without loading them, that the packages that models need are installed; raises ModelError."""
     for name in _LIBRARIES:
         with suppress(ValueError):  # raised if a replacement of the package is loaded that has no spec
             if find_spec(name) is None:
