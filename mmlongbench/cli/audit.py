@@ -370,7 +370,7 @@ def _values(audits: Sequence[FileAudit], models: Sequence[Model]) -> Iterator[li
 def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
     counted = [audit for audit in audits if audit.examples and audit.models]
     costs = {model.name: [_cost(audit.models[model.name]) for audit in counted] for model in models}
-    _show_beside("tokens per example on models, with the reserve: mean / max; share over the window", counted, costs)
+    _show_beside("tokens on models, with the reserve: mean / max; share over the window", counted, costs)
     if bounded := [model for model in models if model.window is not None]:
         fit = {model.name: [f"{audit.models[model.name].fit:,}" for audit in counted] for model in bounded}
         every = {"n": [f"{audit.examples:,}" for audit in counted], "all": [f"{audit.fit_all:,}" for audit in counted]}

@@ -140,7 +140,7 @@ def test_an_unknown_model_is_answered_with_all_names(finished: Path) -> None:
 def test_the_table_of_all_models_fits_eighty_columns(finished: Path) -> None:
     ran = command("audit", finished, "--count-as", "all")
     lines = ran.out.splitlines()
-    table = lines[next(n for n, line in enumerate(lines) if line.startswith("tokens per example on models")) :]
+    table = lines[next(n for n, line in enumerate(lines) if line.startswith("tokens on models")) :]
     rows = [line for line in table if line.startswith(("file ", "documentQA/"))]
     assert max(map(len, rows)) <= 80
     heads = [name for line in rows if line.startswith("file ") for name in line.split()[1:]]
