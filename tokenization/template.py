@@ -69,6 +69,8 @@ class ChatTemplate:
         """Return messages as transformers takes them as one text."""
         try:
             return _compiled(self.text)(messages=messages, tools=None, documents=None, add_generation_prompt=True)
+        except MemoryError:
+            raise
         except Exception as error:  # a template may fail in any way, and raises errors that are meant for its user
             reason = " ".join(str(error).split()) or type(error).__name__
             raise self._error(f"it refuses the conversation: {reason}; change its turns, or use another one") from error

@@ -301,7 +301,8 @@ def _cut(target: Target, out: Path, audits: Sequence[FileAudit], models: Sequenc
     names = {file.dataset.name for file in release.files if file.dataset and file not in emptied}
     gone = {file.dataset.name for file in emptied if file.dataset} - names
     if emptied:
-        whole = f"{len(gone):,} of {len(gone | names):,} datasets and {len(emptied):,} of {len(release.files):,} files"
+        whole = f"{len(gone):,} of {len(gone | names):,} datasets and " if gone else ""
+        whole += f"{len(emptied):,} of {len(release.files):,} files"
         say(f"{out}: nothing fits of {whole}, which are left out", err=is_silent)
 
 

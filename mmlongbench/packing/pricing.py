@@ -5,7 +5,7 @@ integers.
 newline. For any other tokenizer the sum is an estimate, and the whole prompt is counted once more (see `pack`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from mmlongbench.draft import Draft, Question, Unit
@@ -99,9 +99,7 @@ class Pricer:
         except TokenizationError as error:
             for path in prompt.images:
                 self._image(path)  # names the image, if it is one that the model refuses
-            name = self.counter.template.name if self.counter.template else ""  # a path of this machine
-            why, _, todo = str(error).replace(f" {name!r}:", ":").partition("; ")
-            raise Rejected(Fault("not-countable", "a prompt that can be counted", why, todo=todo)) from error
+            raise Rejected(not_countable(error, [self.counter])) from error
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question together, without any unit."""
@@ -164,3 +162,14 @@ def _no_marker(text: str) -> None:
         raise DraftError(
             f"a text holds a literal {MARKER}: …{text[at : at + 70]!r}…; pass source text to escape_markers"
         )
+
+
+def not_countable(error: TokenizationError, counters: Iterable[CrossModalCounter]) -> Fault:
+    """Return why a prompt is rejected that one of these counters cannot count. It does not name the template's file,
+    which would be a path of this machine.
+    """
+    why, _, todo = str(error).partition("; ")
+    for counter in counters:
+        if counter.template:
+            why = why.replace(f" {counter.template.name!r}:", ":")
+    return Fault("not-countable", "a prompt that can be counted", why, todo=todo)

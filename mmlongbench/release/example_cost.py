@@ -121,7 +121,7 @@ class Model:
         """
         rule = PatchRule() if self.rule.name == "mmlongbench" else self.rule
         ours = "" if isinstance(released.image, PatchRule) else released.image.name
-        is_other = self.text not in (None, released.text) and self.rule.name != ours
+        is_other = self.text is not None and self.text.sha256 != released.text.sha256 and self.rule.name != ours
         return CrossModalCounter(self.text or released.text, rule, None if is_other else released.template)
 
 

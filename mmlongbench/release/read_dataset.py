@@ -1,5 +1,6 @@
 """A dataset whose records can be read and counted, as a lock or an installed manifest describes it."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,9 @@ from tokenization.vision import rule_of_fields
 
 _LIMITS = Limits(seconds_a_page=2, memory=1 << 30)
 """The limits of writing a prompt by a chat template, which takes some milliseconds."""
+_MAX_ADDED = 1 << 20
+"""The most characters that a template may add to twice the messages; those of models add some hundreds."""
+_ADVICE = "give it with `audit --tokenizer`"
 _TOO_COSTLY: set[str] = set()
 """The templates that were above the limits, which are not tried again."""
 
@@ -140,7 +144,7 @@ def locked_dataset(
     named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
     spec = spec.model_copy(update=named)
     bound = bind(spec)
-    open_counter = partial(_locked_counter, spec.counter, locked, tokenizer, release)
+    open_counter = partial(_locked_counter, spec.counter, locked, tokenizer, release, _ADVICE)
     opening = {
         name: partial(_locked_counter, each, further[name], None, release)
         for name, each in zip(further, spec.count_as, strict=True)
@@ -159,26 +163,30 @@ def _counter_fields(locked: LockedCounter) -> dict[str, object]:
 
 
 def _locked_counter(
-    spec: CounterSpec, locked: LockedCounter, tokenizer: str | None, release: Path | None
+    spec: CounterSpec, locked: LockedCounter, tokenizer: str | None, release: Path | None, advice: str = ""
 ) -> CrossModalCounter:
-    """Open the counter of a dataset of a lock, `locked`, with the tokenizer and the template that the release keeps."""
+    """Open the counter of a dataset of a lock, `locked`, with the tokenizer and the template that the release keeps.
+    `advice` says how else a tokenizer can be given, if it can.
+    """
     recorded, template = locked["tokenizer"], locked.get("template") or {}
 
-    def kept(part: Mapping[str, str], ending: str) -> Path:  # a name might be that of anything
+    def kept(part: Mapping[str, str], ending: str) -> Path | None:  # a name might be that of anything
         path = Path(TOKENIZERS, f"{part['sha256']}.{ending}")
         if release and re.fullmatch("[0-9a-f]{64}", part["sha256"]) and (release / path).is_file():
             return release / path
-        way = ", or give it with `audit --tokenizer`" if ending == "json" else ""
+        if part["name"] == LLAMA2 and ending == "json":
+            return None
+        way = f", or {advice}" if advice and ending == "json" else ""
         raise NotHereError(f"{path}, the file of {part['name']!r}, is missing: put it back{way}")
 
-    text = tokenizer or (LLAMA2 if recorded["name"] == LLAMA2 else str(kept(recorded, "json")))
+    text = tokenizer or str(kept(recorded, "json") or LLAMA2)
     try:
         counter = spec.model_copy(update={"text": text, "template": None}).open(locked_rule(locked))
         if template:
-            content = read_file("chat template", template["name"], kept(template, "jinja"))
+            content = read_file("chat template", template["name"], kept(template, "jinja") or Path())
             counter = replace(counter, template=_KeptTemplate(template["name"], content.decode("utf-8", "replace")))
     except (ManifestError, TokenizationError) as error:
-        raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
+        raise NotHereError(str(error)) from error
     if counter.template and counter.template.sha256 != template["sha256"]:
         raise ReleaseError(
             f"chat template {template['name']!r} is not the one that the release was counted with; "
@@ -187,7 +195,7 @@ def _locked_counter(
     if counter.text.sha256 == recorded["sha256"]:
         return counter
     if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
-        return _locked_counter(spec, locked, None, release)
+        return _locked_counter(spec, locked, None, release, advice)
     raise ReleaseError(
         f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
         f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
@@ -201,7 +209,8 @@ class _KeptTemplate(ChatTemplate):
         try:
             if self.text in _TOO_COSTLY:
                 raise ReaderDiedError
-            text, reason = next(ask(_written, Path(self.name), _LIMITS, text=self.text, messages=messages))
+            # all answers are taken, so that the process is kept for the next prompt
+            ((text, reason),) = ask(_written, Path(self.name), _LIMITS, text=self.text, messages=messages)
         except (SourceError, ReaderDiedError) as error:
             _TOO_COSTLY.add(self.text)
             raise ReleaseError(
@@ -215,7 +224,10 @@ class _KeptTemplate(ChatTemplate):
 def _written(path: Path, text: str, messages: list[dict[str, object]], limits: Limits) -> Iterator[tuple[str, str]]:
     del limits
     try:
-        yield ChatTemplate(path.name, text).write(messages), ""
+        written = ChatTemplate(path.name, text).write(messages)
+        if len(written) > 2 * len(json.dumps(messages, ensure_ascii=False)) + _MAX_ADDED:
+            raise MemoryError
+        yield written, ""
     except TokenizationError as error:
         yield "", str(error)
 

@@ -249,7 +249,7 @@ class Release:
 
         """
         for dataset in self._datasets.values():
-            _ = dataset.counter
+            _ = dataset.counter, dataset.count_as
 
     def lengths(self, dataset: str) -> tuple[int, ...]:
         """Return the lengths of a dataset, in tokens, the shortest first."""

@@ -170,7 +170,7 @@ def test_the_command_serves_on_a_free_port_until_it_is_interrupted(finished: Pat
     [
         (["--limit", "3"], ("--limit is for --static",)),
         (["--count-as", "qwen9"], ("no model 'qwen9' is known",)),
-        (["--fits", "gemma3=1K"], ("is not among the models",)),
+        (["--fits", "gemma3=1K"], ("--fits gemma3=1K: needs --count-as",)),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(finished: Path, words: list[str], said: tuple[str, ...]) -> None:

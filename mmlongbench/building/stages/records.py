@@ -20,11 +20,12 @@ from mmlongbench.building.shard_results import (
 )
 from mmlongbench.draft import Draft, Unit
 from mmlongbench.draws import Draws
-from mmlongbench.errors import BuildError, DraftError, Fault, Rejected
+from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples, pack
 from mmlongbench.packing.place import Depth
+from mmlongbench.packing.pricing import not_countable
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
 from mmlongbench.release.example_cost import tokens_as
@@ -326,7 +327,7 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
         try:
             tokens["as"] = tokens_as(further, example.prompt, dataset.sources.sizes)
         except TokenizationError as error:
-            raise BuildError(f"dataset {dataset.spec.name!r}, question {example.id}: count_as: {error}") from error
+            raise Rejected(not_countable(error, further.values())) from error
     added: dict[str, object] = {"length": count.total, "tokens": tokens}
     if dataset.canary:
         added["canary"] = dataset.canary
