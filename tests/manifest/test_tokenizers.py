@@ -1,7 +1,6 @@
 """Tokenizers of one's own: what a release says of them, and what an audit needs."""
 
 import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
