@@ -29,7 +29,7 @@ from tokenization import ChatTemplate, CrossModalCounter, PatchRule, Tokenizatio
 from tokenization.text import LLAMA2, read_file
 from tokenization.vision import rule_of_fields
 
-_LIMITS = Limits(seconds_a_page=2, memory=1 << 30)
+_LIMITS = Limits(seconds_a_page=4, memory=1 << 30)
 """The limits of writing a prompt by a chat template, which takes some milliseconds."""
 _MAX_ADDED = 1 << 20
 """The most characters that a template may add to twice the messages; those of models add some hundreds."""
