@@ -103,4 +103,4 @@ def test_a_cut_names_a_used_folder_first_and_says_what_became_empty(finished: Pa
     assert (refused.code, refused.out) == (2, "")
     assert f"--cut {tmp_path / 'used'}: the folder is not empty" in refused.err
     shown = command("audit", finished, *asked, "--cut", tmp_path / "cut").out
-    assert "nothing fits of 0 of 1 datasets and 1 of 2 files, which are left out" in shown
+    assert "nothing fits of 1 of 2 files, which are left out" in shown
