@@ -12,8 +12,9 @@ def of_tiktoken(encoding: str) -> bytes:
     """Return an encoding of the installed package tiktoken, which downloads its pieces unless they are in its cache."""
     import tiktoken
 
-    found = tiktoken.get_encoding(encoding)
-    return _of_ranks(found._mergeable_ranks, found._pat_str, found._special_tokens)
+    tiktoken_encoding = tiktoken.get_encoding(encoding)
+    ranks = tiktoken_encoding._mergeable_ranks  # the package has no public way to them
+    return _of_ranks(ranks, tiktoken_encoding._pat_str, tiktoken_encoding._special_tokens)
 
 
 @functools.lru_cache(maxsize=1)
@@ -45,8 +46,8 @@ def _of_ranks(ranks: Mapping[bytes, int], pattern: str, special: Mapping[str, in
     merges: list[tuple[bytes, bytes]] = []
     for piece in sorted(ranks, key=ranks.__getitem__):
         halves = ((piece[:at], piece[at:]) for at in range(1, len(piece)))
-        found = [(left, right) for left, right in halves if left in ranks and right in ranks]
-        merges += sorted(found, key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
+        pairs = [(left, right) for left, right in halves if left in ranks and right in ranks]
+        merges += sorted(pairs, key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
     # a possessive {1,3}+ would be read as a repetition of {1,3}
     regex = pattern.replace("{1,3}+", "{1,3}")
     split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
@@ -54,12 +55,12 @@ def _of_ranks(ranks: Mapping[bytes, int], pattern: str, special: Mapping[str, in
     tokens = sorted(special.items(), key=lambda token: token[1])
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | {"special": True}
     vocab = dict(tokens) | {written[piece]: rank for piece, rank in ranks.items()}
-    pairs = [[written[left], written[right]] for left, right in merges]
-    made = {
+    written_merges = [[written[left], written[right]] for left, right in merges]
+    tokenizer = {
         "version": "1.0",
         "added_tokens": [{"id": rank, "content": token, **flags} for token, rank in tokens],
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
         "decoder": level,
-        "model": {"type": "BPE", "ignore_merges": True, "vocab": vocab, "merges": pairs},
+        "model": {"type": "BPE", "ignore_merges": True, "vocab": vocab, "merges": written_merges},
     }
-    return json.dumps(made, ensure_ascii=False).encode()
+    return json.dumps(tokenizer, ensure_ascii=False).encode()

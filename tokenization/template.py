@@ -59,11 +59,11 @@ class ChatTemplate:
         images = sum(not isinstance(part, str) for _, parts in turns for part in parts)
         if images and not self.placeholder:
             raise self._error("it writes nothing for an image: use that of a model that reads images")
-        found = self.render(turns).split(self.placeholder) if images else [self.render(turns)]
-        if len(found) != images + 1:
-            reason = f"{len(found) - 1} times {self.placeholder!r} are written for {images} images"
+        texts = self.render(turns).split(self.placeholder) if images else [self.render(turns)]
+        if len(texts) != images + 1:
+            reason = f"{len(texts) - 1} times {self.placeholder!r} are written for {images} images"
             raise self._error(f"{reason}; take it out of the texts, or use another template")
-        return found
+        return texts
 
     def write(self, messages: list[dict[str, object]]) -> str:
         """Return messages as transformers takes them as one text."""
@@ -103,16 +103,16 @@ def _placeholder(template: ChatTemplate) -> str:
             raise template._error("it does not write the text of a message: use another one")
         return _IMAGE
     try:
-        found = written(_listed([_FIRST, (1, 1), _LAST]))
+        shown = written(_listed([_FIRST, (1, 1), _LAST]))
     except TokenizationError:
         return ""  # the template of a model without images
-    start = next((at for at, (ours, other) in enumerate(zip(found, without, strict=False)) if ours != other), 0)
-    length = len(found) - len(without)
+    start = next((at for at, (ours, other) in enumerate(zip(shown, without, strict=False)) if ours != other), 0)
+    length = len(shown) - len(without)
     # if it ends as the text before it does, such as in "<|", it may begin earlier
-    starts = (at for at in range(start, -1, -1) if found[:at] + found[at + length :] == without)
-    written_here = (found[at : at + length].strip() for at in starts)
+    starts = (at for at in range(start, -1, -1) if shown[:at] + shown[at + length :] == without)
+    written_here = (shown[at : at + length].strip() for at in starts)
     whole = (each for each in written_here if each[:1] in "<[" and each[-1:] in ">]")
-    return next(whole, found[start : start + length].strip())
+    return next(whole, shown[start : start + length].strip())
 
 
 @functools.lru_cache(maxsize=16)

@@ -42,8 +42,8 @@ def cut_release(
     questions: dict[tuple[str, int], dict[str, Fault]] = {}
     for file, dataset in ((file, file.dataset) for file in opened.files if file.dataset):
         faults = questions.setdefault((dataset.name, file.length), {})
-        for id, said in unfit.get(file.name, {}).items():
-            faults.setdefault(id, Fault(REASON, "an example that fits all models", said, is_expected=True))
+        for id, why in unfit.get(file.name, {}).items():
+            faults.setdefault(id, Fault(REASON, "an example that fits all models", why, is_expected=True))
     rest = Rest(opened, Withdrawn(questions=questions), progress)
     if not any(map(rest.has_examples, opened.files)):
         raise ReleaseError(f"--cut: no question of {opened.path.name} fits; give larger windows, or fewer models")
@@ -51,9 +51,9 @@ def cut_release(
     for model in models:
         text = {"tokenizer": Path(model.text.name).name, "sha256": model.text.sha256} if model.text else {}
         fits[model.name] = {"window": model.window, **text}
-    with appearing(folder) as made:
-        files, _ = rest.write(made, progress)
-        rest.write_lock(made, files, cut={"of": opened.lock_id, "fits": fits})
+    with appearing(folder) as unfinished:
+        files, _ = rest.write(unfinished, progress)
+        rest.write_lock(unfinished, files, cut={"of": opened.lock_id, "fits": fits})
     left, before = (
         sum(cell.examples for counts in datasets.values() for cell in counts.cells.values())
         for datasets in (rest.counts(), opened.lock.readable)
