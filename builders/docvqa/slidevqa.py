@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 import mmlongbench.task as mt
-from builders.common import PARQUET, split_files
+from builders.common import is_table, source_rows, split_files
 from builders.docvqa.rows import DocumentQuestion, clean, read_list, strings_of, write_list
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each row of the source; its id is `slideVQA_<row>`, from 0."""
-        for number, (file, place, raw) in enumerate(_questions(sources["questions"])):
+        for number, (file, place, raw) in enumerate(source_rows(sources["questions"], _UNREAD)):
             yield mt.readers.raw_row(f"slideVQA_{number}", raw, file, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
@@ -78,8 +78,8 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
 
     def extract(self, sources: mt.readers.SourcePaths, folder: Path) -> None:
         """Write the slides in Parquet files as files, each deck once, unless the manifest gives the decks."""
-        if "decks" not in sources and _is_table(sources["questions"]):
-            _write_decks(split_files(sources["questions"]).files, folder / PAGES)
+        if "decks" not in sources and is_table(sources["questions"]):
+            _write_decks(split_files(sources["questions"])[0], folder / PAGES)
 
     def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
         """Return the decks, each with its slides in order.
@@ -101,7 +101,7 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
             )
         # The first question of a deck that has `image_urls` names the slides.
         named: dict[str, list[str]] = {}
-        for _, _, raw in _questions(sources["questions"]):
+        for _, _, raw in source_rows(sources["questions"], _UNREAD):
             urls = raw.get("image_urls") if isinstance(raw, dict) else None
             if isinstance(raw, dict) and urls and isinstance(urls, list) and all(isinstance(url, str) for url in urls):
                 names = [PurePosixPath(url.split("?")[0]).name for url in urls]
@@ -111,7 +111,7 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         questions = sources["questions"]
-        notes = split_files(questions).notes if _is_table(questions) else ()
+        notes = split_files(questions)[1] if is_table(questions) else []
         lacking = []
         for deck, pages in self.documents(sources).items():
             if isinstance(pages, mt.readers.PageImages) and pages.missing:
@@ -119,23 +119,8 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
                 lacking.append(f"{deck[:100]} ({numbers}{' …' if len(pages.missing) > _SHOWN else ''})")
         if lacking:
             listed = f"{', '.join(lacking[:_SHOWN])}{' …' if len(lacking) > _SHOWN else ''}"
-            notes = (*notes, f"slides that the source lacks are shown in no context: {listed}")
+            notes.append(f"slides that the source lacks are shown in no context: {listed}")
         return notes
-
-
-def _is_table(questions: Path) -> bool:
-    return questions.is_dir() or questions.suffix.lower() == PARQUET
-
-
-def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, object] | mt.Fault]]:
-    """Yield (file, place, fields without pages) of each row."""
-    if not _is_table(path):
-        yield from ((path.name, f"line {line}", raw) for line, _, raw in mt.readers.json_lines(path))
-        return
-    for file in split_files(path).files:
-        yield from (
-            (file.name, place, raw) for place, raw in mt.readers.table_rows(file, mt.readers.Columns(unread=_UNREAD))
-        )
 
 
 # --- decks in folders -------------------------------------------------------------------------------------------------

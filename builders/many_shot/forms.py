@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import mmlongbench.task as mt
-from builders.common import SplitFiles, is_unicode, open_parquet
+from builders.common import is_unicode, missing_parts, open_parquet, source_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +87,7 @@ def read_set(source: Path) -> PictureSet:
     if not homes:
         reason, expected = "unknown-form", f"Parquet files, or {', or '.join(form.what for form in FORMS)}"
     found = " and ".join(form.what for form in homes) or "none of them"
-    raise _refused(reason, expected, found, source.name, "give the folder of one dataset")
+    raise source_error(reason, expected, found, source.name, "give the folder of one dataset")
 
 
 def _home(source: Path, marks: tuple[str, ...]) -> Path | None:
@@ -116,11 +116,7 @@ def _needed(folder: Path, *names: str, todo: str) -> Path:
         if found := mt.readers.file_inside(folder, name):
             return found
     expected = f"the file {' or '.join(names)} in the folder"
-    raise _refused("missing-file", expected, "no such file", folder.name, todo)
-
-
-def _refused(reason: str, expected: str, found: str, file: str, todo: str, field: str = "") -> mt.readers.SourceError:
-    return mt.readers.SourceError(mt.Fault(reason, expected, found, file, field=field, todo=todo))
+    raise source_error("missing-file", expected, "no such file", folder.name, todo)
 
 
 def _no_label(found: object, first: int, count: int) -> mt.Fault:
@@ -217,7 +213,7 @@ def _food101(_: Path, folder: Path) -> PictureSet:
         expected = "an object with a list of pictures for each class"
         data = mt.readers.load_json(file, expected)
         if not isinstance(data, dict) or not all(isinstance(items, list) for items in data.values()):
-            raise _refused("unreadable-source", expected, "something else", file.name, _AGAIN)
+            raise source_error("unreadable-source", expected, "something else", file.name, _AGAIN)
         listed = [(kind, number, row) for kind, items in data.items() for number, row in enumerate(items)]
         rows[split] = [(kind, row, f"{kind!a}, item {number}") for kind, number, row in listed]
     names = sorted({kind for listed in rows.values() for kind, _, _ in listed if isinstance(kind, str)})
@@ -270,7 +266,7 @@ def _sun397(source: Path, _: Path) -> PictureSet:
     if not pair:
         found, todo = ", ".join(sorted(inside)), "add both lists of a partition, from `Partitions.zip`"
         expected = "`Training_01.txt` and `Testing_01.txt`"
-        raise _refused("missing-split", expected, found or "no list of a partition", source.name, todo)
+        raise source_error("missing-split", expected, found or "no list of a partition", source.name, todo)
     home = next((folder for folder in folders if (folder / _SUN397_CLASSES).is_file()), source)
     lines = mt.readers.text_lines(
         _needed(home, _SUN397_CLASSES, todo="take it from `SUN397.tar.gz`"), "a list of classes"
@@ -315,7 +311,7 @@ def _cars(_: Path, folder: Path) -> PictureSet:
         todo = "give the folder with the devkit; `cars_test_annos_withlabels.mat` is a download of its own"
         value = read_variable(_needed(folder, f"devkit/{file}", file, todo=todo), name)
         if not isinstance(value, list) or not all(isinstance(item, of) for item in value):
-            raise _refused("unreadable-source", expected, "something else", file, _AGAIN)
+            raise source_error("unreadable-source", expected, "something else", file, _AGAIN)
         return value
 
     names = [str(name) for name in variable(_CARS_NAMES, "class_names", "a cell array of names", str)]
@@ -351,7 +347,7 @@ def read_variable(path: Path, name: str) -> object:
         import scipy  # noqa: F401
     except ImportError as error:
         todo = 'reading .mat needs scipy: pip install "mmlongbench[matlab]"'
-        raise _refused("unreadable-source", "the package scipy", "nothing", path.name, todo) from error
+        raise source_error("unreadable-source", "the package scipy", "nothing", path.name, todo) from error
     program = [sys.executable, "-P", str(Path(__file__).with_name("matlab.py")), str(path), name, str(_MEMORY)]
     try:
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
@@ -363,10 +359,10 @@ def read_variable(path: Path, name: str) -> object:
             found = f"more than {_SECONDS} s to read it"
         elif isinstance(error, subprocess.CalledProcessError):  # ended by a signal, it says nothing
             found = " ".join(error.stderr.split())[-200:] or f"what ends SciPy ({error.returncode})"
-        raise _refused("unreadable-source", expected, found, path.name, todo) from error
+        raise source_error("unreadable-source", expected, found, path.name, todo) from error
     value: object = json.loads(done.stdout)
     if value == {"missing": name}:
-        raise _refused("unreadable-source", f"a variable {name}", "none", path.name, "give the file of the devkit")
+        raise source_error("unreadable-source", f"a variable {name}", "none", path.name, "give the file of the devkit")
     return value
 
 
@@ -415,15 +411,15 @@ def _parquet(source: Path) -> PictureSet:
     if "train" not in files or not tests:
         found = ", ".join(sorted(filter(None, files))) or "none in the names of Parquet files"
         expected = "files of a split `train`, and of `test` or `validation`"
-        raise _refused("missing-split", expected, found, source.name, "give a folder or file that has this split")
+        raise source_error("missing-split", expected, found, source.name, "give a folder or file that has this split")
     splits = ("train", tests)
     names = [next(filter(None, map(_class_names, files[split])), ()) for split in splits]
     if all(names) and names[0] != names[1]:
         todo = "use two splits of the same dataset"
-        raise _refused("two-lists-of-names", "the same classes in both splits", "others", source.name, todo)
+        raise source_error("two-lists-of-names", "the same classes in both splits", "others", source.name, todo)
     classes = names[0] or names[1]
     shown, asked = (tuple(row for file in files[split] for row in _table_rows(file, len(classes))) for split in splits)
-    notes = (note for split in splits for note in SplitFiles(split, tuple(files[split])).notes)
+    notes = (note for split in splits for note in missing_parts(split, files[split]))
     return PictureSet(classes, shown, asked, tests, notes=tuple(notes))
 
 
@@ -455,15 +451,15 @@ def _table_rows(file: Path, count: int) -> Iterator[Entry]:
     for column in ("image", "label"):
         if column not in schema.names:
             found, todo = ", ".join(schema.names), "give a file with this column"
-            raise _refused("missing-column", f"a column {column}", found, file.name, todo)
+            raise source_error("missing-column", f"a column {column}", found, file.name, todo)
     if not (kind := str(schema.field("label").type)).startswith(("int", "uint")):
         todo = "write the labels as integers, or leave out the list of names"
-        raise _refused("labels-not-integers", "a column of integers", kind, file.name, todo, "label")
+        raise source_error("labels-not-integers", "a column of integers", kind, file.name, todo, "label")
     try:
         labels = table.read(["label"]).column("label").to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         found, todo = str(error)[:200], "download the file again"
-        raise _refused("unreadable-source", "labels that can be read", found, file.name, todo) from error
+        raise source_error("unreadable-source", "labels that can be read", found, file.name, todo) from error
     sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
     cells = [(group, row) for group, size in enumerate(sizes) for row in range(size)]
     for number, ((group, row), label) in enumerate(zip(cells, labels, strict=True)):

@@ -9,11 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, TypeAlias
 
 import mmlongbench.task as mt
-from builders.common import not_text
+from builders.common import not_text, refused
 
 MAX_CHARACTERS = 10_000
 """The maximum characters of a text field; a question has about a hundred."""
-_CORRECT = "correct the field in the source or with errata"
 
 
 class EntityQuestion(mt.Row):
@@ -61,7 +60,7 @@ class EntityReader(mt.readers.Reader[EntityQuestion]):
                 raise mt.Rejected(fault)
             if (length := len(raw.fields[field])) > MAX_CHARACTERS:
                 expected = f"at most {MAX_CHARACTERS} characters"
-                raise _refused("field-too-long", expected, str(length), field, "shorten the field, or take the row out")
+                raise refused("field-too-long", expected, str(length), field, "shorten the field, or take the row out")
         return self.question(raw.id, raw.fields, sources)
 
     def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
@@ -80,10 +79,6 @@ class EntityReader(mt.readers.Reader[EntityQuestion]):
     @abstractmethod
     def question(self, id: str, raw: Mapping[str, Any], sources: mt.readers.SourcePaths) -> EntityQuestion:
         """Return a question whose `texts` are checked; raises Rejected."""
-
-
-def _refused(reason: str, expected: str, found: str, field: str, todo: str = _CORRECT) -> mt.Rejected:
-    return mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
 
 
 # --- InfoSeek ---------------------------------------------------------------------------------------------------------
@@ -132,13 +127,13 @@ class InfoSeek(EntityReader):
         path, data_id = sources["entities"], raw["data_id"]
         if _number_in(data_id) is None:
             expected, todo = "an id that ends in _<number>", "correct the id, or take the row out"
-            raise _refused("id-without-number", expected, data_id[:80], "data_id", todo)
+            raise refused("id-without-number", expected, data_id[:80], "data_id", todo)
         if path not in self._entities:
             self._entities[path] = _entities(path)
         if data_id not in self._entities[path]:
             expected = "a line of the entities file with this data_id"
             todo = "add the line to the entities file, or take the row out"
-            raise _refused("no-entity", expected, data_id[:80], "data_id", todo)
+            raise refused("no-entity", expected, data_id[:80], "data_id", todo)
         answers, answer_range = _answers(raw)
         entity_id, entity, summary = self._entities[path][data_id]
         question = mt.escape_markers(raw["question"].strip())
@@ -188,16 +183,16 @@ def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, floa
             numbers = [float(each) for each in given if type(each) in (int, float) and abs(each) < _MOST]
             if not len(numbers) == len(given) == 3:
                 expected, found = "a number `wikidata` and a pair `range`", json.dumps(number, default=repr)[:200]
-                raise _refused("numerical-answer", expected, found, "answer_eval")
+                raise refused("numerical-answer", expected, found, "answer_eval")
             return tuple(mt.advanced.number_spellings(numbers[0])), (min(numbers[1:]), max(numbers[1:]))
     answer = [answer] if isinstance(answer, str) else answer
     listed = [*answer, *values] if isinstance(answer, list) and answer else []
     if not listed or not all(isinstance(text, str) for text in listed):
         expected, found = "a list of strings, or a number with a range", json.dumps(answer, default=repr)[:200]
-        raise _refused("no-answer", expected, found, "answer")
+        raise refused("no-answer", expected, found, "answer")
     answers = dict.fromkeys(mt.escape_markers(text.strip()) for text in listed if text.strip())
     if not answers:
-        raise _refused("no-answer", "an answer", "nothing", "answer")
+        raise refused("no-answer", "an answer", "nothing", "answer")
     return tuple(answers), None
 
 
@@ -229,13 +224,13 @@ class ViQuAE(EntityReader):
         """Return one question cleaned."""
         output = raw.get("output")
         if not isinstance(output, dict):
-            raise _refused("missing-or-mistyped-field", "one object", type(output).__name__, "output")
+            raise refused("missing-or-mistyped-field", "one object", type(output).__name__, "output")
         given = [output.get("original_answer"), *_listed(output.get("answer"))]
         answers = dict.fromkeys(
             mt.escape_markers(each.strip()) for each in given if isinstance(each, str) and each.strip()
         )
         if not answers:
-            raise _refused("no-answer", "an answer", json.dumps(given, default=repr)[:200], "output.answer")
+            raise refused("no-answer", "an answer", json.dumps(given, default=repr)[:200], "output.answer")
         titles, spans = list[str](), list[tuple[str, int, int]]()
         for entry in _listed(output.get("provenance")):
             if isinstance(entry, dict):
@@ -249,10 +244,10 @@ class ViQuAE(EntityReader):
         if spans and not usable:
             expected, found = "a span with the numbers of its paragraphs", "-1, which stands for a missing number"
             todo = "name the paragraphs of the answer, or take the row out"
-            raise _refused("no-paragraph-named", expected, found, "output.provenance", todo)
+            raise refused("no-paragraph-named", expected, found, "output.provenance", todo)
         if not usable:
             todo = "name a span of a page, or take the row out"
-            raise _refused("no-provenance", "a span of a page", "nothing", "output.provenance", todo)
+            raise refused("no-provenance", "a span of a page", "nothing", "output.provenance", todo)
         asked, original = mt.escape_markers(raw["input"].strip()), mt.escape_markers(raw["original_question"].strip())
         names = tuple(dict.fromkeys(map(mt.escape_markers, titles))) or ("",)
         apart = named_apart(original, asked)
