@@ -41,11 +41,6 @@ class Entry:
     fault: mt.Fault | None = None
     """Why the picture cannot be used."""
 
-    @property
-    def kind(self) -> str:
-        """The id of its class."""
-        return f"{self.label:05}"
-
 
 @dataclass(frozen=True, slots=True)
 class PictureSet:
