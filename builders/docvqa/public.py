@@ -14,6 +14,7 @@ from typing import ClassVar
 import mmlongbench.task as mt
 from builders.common import refused
 from builders.docvqa.rows import (
+    PAGES,
     DocumentQuestion,
     DocVQAOptions,
     clean,
@@ -191,8 +192,6 @@ class LongDocURL(mt.readers.Reader[DocumentQuestion]):
 
 # --- M-LongDoc --------------------------------------------------------------------------------------------------------
 
-PAGES = "pages"
-"""The name of the source that `MLongDoc.extract` makes."""
 DPI = 150
 """The resolution at which its authors' program draws pages."""
 MAX_PAGES = 10_000
@@ -318,11 +317,7 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
         write_list(folder / PAGES, listed)
 
     def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
-        parsed: dict[str, mt.readers.Pages | mt.Fault] = {}
-        for doc, pages in read_list(sources[PAGES]) if PAGES in sources else ():
-            parsed[doc] = (
-                mt.readers.PageImages(tuple(filter(None, pages)), dpi=DPI) if isinstance(pages, list) else pages
-            )
+        parsed = read_list(sources[PAGES], dpi=DPI) if PAGES in sources else {}
         return {**parsed, **mt.readers.pdfs_by_name(sources["documents"])}
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
