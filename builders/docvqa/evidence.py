@@ -28,17 +28,15 @@ def page_index(path: str) -> int:
     >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
     """
-    if (found := find_index(path)) is None:
+    if (index := find_index(path)) is None:
         raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
-    return found
+    return index
 
 
 def find_index(path: str) -> int | None:
     """Return the page's number like `page_index`; None if the name has none."""
-    found = _NUMBER.search(path)
-    if found is None:
-        return None
-    return int(found["page"]) if found["page"] else int(found["slide"]) - 1
+    match = _NUMBER.search(path)
+    return (int(match["page"]) if match["page"] else int(match["slide"]) - 1) if match else None
 
 
 def path_of_page(path: str, index: int) -> str:
@@ -225,89 +223,85 @@ def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iter
         by_doc.setdefault(row.doc, []).append(row)
     for doc, asked in by_doc.items():
         try:
-            document = sources.documents[doc]
-            texts = dict(zip((page.index for page in document.pages), sources.documents.page_texts(doc), strict=True))
+            document, texts = sources.documents[doc], sources.documents.page_texts(doc)
         except mt.Rejected as refused:
             yield from (mt.advanced.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
             continue
-        yield from _of_document(asked, [words(texts.get(number, "")) for number in range(document.page_count)])
+        pages = [""] * document.page_count
+        for page, text in zip(document.pages, texts, strict=True):
+            pages[page.index] = words(text)
+        yield from _of_document(asked, pages)
 
 
 def _of_document(rows: Sequence[DocumentQuestion], pages: Sequence[str]) -> Iterator[mt.advanced.Suspect]:
     """Yield the suspects of a document, whose pages are given as words."""
-    found = {
+    holding = {
         row.id: {number for number, page in enumerate(pages) if all(phrase in page for phrase in phrases)}
         for row in rows
         if row.pages and (phrases := _phrases(row))
     }
-    shift, count = _shift(rows, found), len(pages)
+    shift, count = _shift(rows, holding), len(pages)
     for row in rows:
-        answer = " and ".join(map(repr, row.answer))
-        kind, moved = "", tuple(page + shift for page in row.pages)
-        moved = moved if shift and moved and moved[0] >= 0 and moved[-1] < count else ()
+        answer, listed = " and ".join(map(repr, row.answer)), _numbers(row.pages)
+        right = tuple(page + shift for page in row.pages)
+        right = right if shift and right and right[0] >= 0 and right[-1] < count else ()
         if row.pages and row.pages[-1] >= count:
             kind, evidence = "page-beyond-the-document", f"page {row.pages[-1] + 1} of {count}"
-            moved = moved if shift else _printed(row.pages, pages)
-        elif moved:
+            right = right if shift else _printed(row.pages, pages)
+        elif right:
             by = f"{abs(shift)} page{'s' if abs(shift) > 1 else ''} {'after' if shift > 0 else 'before'}"
             evidence = f"answers of this document are usually found {by} the page that the source gives"
             kind = "numbering-off"
-        elif row.id in found and (others := _elsewhere(row, found[row.id], pages)):
-            kind, moved = "answer-on-another-page", others if len(others) == len(row.pages) else ()
-            evidence = f"{answer} is not on page {_numbers(row.pages)}, but on page {_numbers(others)}"
-        elif (named := _named_otherwise(row, pages)) is not None:
-            kind = "question-names-another-page"
-            evidence = f"the question names page {named}, its answer page is {_numbers(row.pages)}"
-        elif wrong := [repair for repair in row.repairs if "-to-" in repair]:
-            kind = "answer-of-another-format"
-            evidence = f"{answer} has another format than the one declared ({', '.join(wrong)})"
-        elif row.pages and (why := _not_judged(row, found.get(row.id), pages)):
-            yield mt.advanced.Suspect(row.id, why, "", could_judge=False)
-        if kind:
-            yield mt.advanced.Suspect(
-                row.id, kind, evidence, {row.pages_field: [n + 1 for n in moved]} if moved else {}
-            )
+        else:
+            others, why_unknown = _elsewhere(row, holding.get(row.id), pages) if row.pages else ((), "")
+            named = _named_otherwise(row, pages)
+            if others:
+                kind, right = "answer-on-another-page", others if len(others) == len(row.pages) else ()
+                evidence = f"{answer} is not on page {listed}, but on page {_numbers(others)}"
+            elif named is not None:
+                kind = "question-names-another-page"
+                evidence = f"the question names page {named}, its answer page is {listed}"
+            elif wrong := [repair for repair in row.repairs if "-to-" in repair]:
+                kind = "answer-of-another-format"
+                evidence = f"{answer} has another format than the one declared ({', '.join(wrong)})"
+            else:
+                if why_unknown:
+                    yield mt.advanced.Suspect(row.id, why_unknown, "", could_judge=False)
+                continue
+        yield mt.advanced.Suspect(row.id, kind, evidence, {row.pages_field: [n + 1 for n in right]} if right else {})
 
 
-def _not_judged(row: DocumentQuestion, found: set[int] | None, pages: Sequence[str]) -> str:
-    """Return why nothing is known about the answer pages of a row; empty if an answer page has the answer."""
-    if not all(mt.advanced.has_words(pages[page]) for page in row.pages):
-        return "its answer page has no text"
-    if found is None:
-        return "its answer is too short to be told from others"
-    if not found:
-        return "its answer stands on no page as it is written"
-    if found.intersection(row.pages):
-        return ""
-    return f"its answer stands on {'too many pages' if len(found) > _NEAR else 'a page that fits no better'}"
-
-
-def _elsewhere(row: DocumentQuestion, found: set[int], pages: Sequence[str]) -> tuple[int, ...]:
-    """Return the pages that contain the answer and match the question better than the annotated pages do. The result is
-    empty if an annotated page contains the answer or has no text, or if the answer is on many pages.
+def _elsewhere(row: DocumentQuestion, holding: set[int] | None, pages: Sequence[str]) -> tuple[tuple[int, ...], str]:
+    """Return (pages, reason): the pages that hold the answer and match the question better than the annotated pages do;
+    or why nothing is known. Both are empty if an annotated page holds the answer. `holding` are all pages that hold it.
 
     A number may be computed, or read from a chart, and occur on another page by chance. A page with such a number
     usually has no more of the question's words than the annotated page. Where the source names no chart, a page with a
     number of four digits need not have more of the words, and one with a name of two words may have fewer.
     """
     if not all(mt.advanced.has_words(pages[page]) for page in row.pages):
-        return ()
-    if found.intersection(row.pages) or not 1 <= len(found) <= _NEAR:
-        return ()
+        return (), "its answer page has no text"
+    if holding is None:
+        return (), "its answer is too short to be told from others"
+    if not holding:
+        return (), "its answer stands on no page as it is written"
+    if holding.intersection(row.pages):
+        return (), ""
+    if len(holding) > _NEAR:
+        return (), "its answer stands on too many pages"
     # The right page usually has most of the long words of a question.
     asked = {word for word in words(row.question).split() if len(word) > 3}
-    common = {page: sum(f" {word} " in pages[page] for word in asked) for page in (*found, *row.pages)}
+    common = {page: sum(f" {word} " in pages[page] for word in asked) for page in (*holding, *row.pages)}
     here = max(common[page] for page in row.pages)
-    phrases = _phrases(row)
-    if len(row.pages) > 1 or any(
-        word in source.casefold() for source in row.sources for word in ("chart", "figure", "image")
-    ):
+    phrases, sources = _phrases(row), " ".join(row.sources).casefold()
+    if len(row.pages) > 1 or any(word in sources for word in ("chart", "figure", "image")):
         more = 2
-    elif len(found) > 1 or not all(map(_is_rare, phrases)):
+    elif len(holding) > 1 or not all(map(_is_rare, phrases)):
         more = 1
     else:
         more = 0 if any(map(str.isdigit, "".join(phrases))) else -here
-    return tuple(page for page in sorted(found) if common[page] >= here + more)
+    others = tuple(page for page in sorted(holding) if common[page] >= here + more)
+    return others, "its answer stands on a page that fits no better"
 
 
 def _named_otherwise(row: DocumentQuestion, pages: Sequence[str]) -> int | None:
