@@ -81,10 +81,8 @@ MAX_ANSWER_PAGES = 10_000
 
 
 def evidence_positions(record: mt.Record) -> tuple[str, ...]:
-    """Return where the answer pages of a released record are among the shown pages of their document.
-
-    A position is `first`, `inner` or `last`; it is `only` if a single page of the document is shown. No position is
-    repeated. Answer pages that are not shown have no position. The result is empty for a question without an answer.
+    """Return where answer pages are among the shown pages of their document: `first`, `inner` or `last`; `only` if a
+    single page is shown. No position is repeated, and answer pages that are not shown have none.
 
     >>> pages = [f"docs/a/a_page{number}.jpg" for number in (3, 4, 5, 6)]
     >>> evidence_positions({"doc_name": "a", "page_list": ["docs/b/b_page0.jpg", *pages], "ans_page_list": [3, 5]})
@@ -95,8 +93,9 @@ def evidence_positions(record: mt.Record) -> tuple[str, ...]:
     places = {own.index(page) for page in record.get("ans_page_list", ()) if page in own}
     if len(own) == 1:
         return ("only",) if places else ()
-    found = {"first" if place == 0 else "last" if place == len(own) - 1 else "inner" for place in places}
-    return tuple(position for position in ("first", "inner", "last") if position in found)
+    last = len(own) - 1
+    is_there = {"first": 0 in places, "inner": any(0 < place < last for place in places), "last": last in places}
+    return tuple(position for position, is_it in is_there.items() if is_it)
 
 
 def runs_between(shown: Sequence[int]) -> str:
@@ -109,8 +108,7 @@ def runs_between(shown: Sequence[int]) -> str:
 
 
 def evidence_of(record: mt.Record) -> mt.Evidence:
-    """Return the document of a question, the answer pages, the pages of this document that the prompt shows, and
-    paths and texts of pages of this document. Paths of pages beside the answer pages are derived from those of others.
+    """Return where the answer of a record is. Paths of pages beside the answer pages are derived from those of others.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
     >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
@@ -305,9 +303,7 @@ def _elsewhere(row: DocumentQuestion, holding: set[int] | None, pages: Sequence[
 
 
 def _named_otherwise(row: DocumentQuestion, pages: Sequence[str]) -> int | None:
-    """Return the one page that a question names, if its number is neither the number of an answer page nor printed on
-    every answer page.
-    """
+    # a page that a question names may count from 1, or be the number that is printed on every answer page
     named = {int(number) for number in _NAMED.findall(row.question)}
     if not row.pages or len(named) != 1:
         return None
@@ -317,28 +313,25 @@ def _named_otherwise(row: DocumentQuestion, pages: Sequence[str]) -> int | None:
 
 
 def _printed(wanted: Sequence[int], pages: Sequence[str]) -> tuple[int, ...]:
-    """Return, for each wanted page, the page on which its number (from 1) is printed as the first or last word. The
-    source may mean such printed numbers. The result is empty unless each number is printed on exactly one page.
+    """Return the pages on which the numbers (from 1) of the wanted pages are printed as the first or last word; empty
+    unless each number is printed on exactly one page.
     """
-    ends = [set(page.split()[:1] + page.split()[-1:]) for page in pages]
-    found = [[number for number, end in enumerate(ends) if str(page + 1) in end] for page in wanted]
-    return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
+    ends = [{*page.split()[:1], *page.split()[-1:]} for page in pages]
+    printed = [[number for number, words in enumerate(ends) if str(page + 1) in words] for page in wanted]
+    return tuple(numbers[0] for numbers in printed) if all(len(numbers) == 1 for numbers in printed) else ()
 
 
-def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, set[int]]) -> int:
-    """Return by how many pages the page numbers of a whole document are off; 0 if they are right, or if too few answers
-    show a shift.
+def _shift(rows: Sequence[DocumentQuestion], holding: Mapping[str, set[int]]) -> int:
+    """Return by how many pages the page numbers of a whole document are off; 0 if too few answers show a shift.
 
     An answer is only used if it has one annotated page, and if its text is on at most `_NEAR` pages. The same shift
     must be shown by at least `_ROWS` of these answers, by at least two thirds of them, and by more than twice as many
     as show no shift.
     """
-    single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
-    hits = Counter(page - row.pages[0] for row in single for page in found[row.id])
-    if not hits:
-        return 0
-    best = max(hits, key=lambda shift: (hits[shift], -abs(shift), shift))
-    is_off = best != 0 and hits[best] >= _ROWS and hits[best] > 2 * hits[0] and hits[best] * 3 >= 2 * len(single)
+    single = [row for row in rows if len(row.pages) == 1 and 1 <= len(holding.get(row.id, ())) <= _NEAR]
+    hits = Counter(page - row.pages[0] for row in single for page in holding[row.id])
+    best = max(hits, key=lambda shift: (hits[shift], -abs(shift), shift), default=0)
+    is_off = hits[best] >= _ROWS and hits[best] > 2 * hits[0] and hits[best] * 3 >= 2 * len(single)
     return best if is_off else 0
 
 

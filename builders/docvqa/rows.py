@@ -129,6 +129,11 @@ class DocVQAOptions(mt.Options):
         """Whether a retriever ranks pages."""
         return self.context in ("retrieved", "gold_and_distractors")
 
+    @property
+    def renders_text(self) -> bool:
+        """Whether pages are chosen as images, and the prompt shows their texts."""
+        return self.pages_as == "text" and self.text_fill == "same_pages"
+
 
 NO_REFERENCE = ("",)
 """The answer of a question without a reference answer; only a judge that sees the document can score such questions."""
@@ -140,13 +145,10 @@ class DocumentQuestion(mt.Row):
     """One question about one document."""
 
     doc: str
-    """The document's id."""
     doc_type: str = ""
     """The type of the document in the source's words; empty if unknown."""
     question_type: str = ""
-    """The type of the question in the source's words, if it has any."""
     question: str
-    """The question."""
     answer: tuple[str, ...]
     """The elements if the format is `List`; one string for any other format, which is empty if the source gives no
     reference answer."""
