@@ -41,11 +41,6 @@ class Entry:
     fault: mt.Fault | None = None
     """Why the picture cannot be used."""
 
-    @property
-    def kind(self) -> str:
-        """The id of its class."""
-        return f"{self.label:05}"
-
 
 @dataclass(frozen=True, slots=True)
 class PictureSet:
@@ -77,25 +72,21 @@ def read_set(source: Path) -> PictureSet:
     """Return what a source lists; raises SourceError if it has several forms or none, or cannot be read."""
     if not source.is_dir():
         return _parquet(source)
-    homes = {form: home for form in FORMS if (home := _home(source, form.marks))}
-    if len(homes) == 1:
-        [(form, home)] = homes.items()
-        return form.read(source, home)
-    if not homes and any(source.rglob("*.parquet")):
+    marked: dict[Form, Path] = {}  # the first folder with a mark of each form that is there
+    for folder in _with_subfolders(source):
+        for form in FORMS:
+            if form not in marked and any(path.is_file() for mark in form.marks for path in folder.glob(mark)):
+                marked[form] = folder
+    if len(marked) == 1:
+        [(form, folder)] = marked.items()
+        return form.read(source, folder)
+    if not marked and any(source.rglob("*.parquet")):
         return _parquet(source)
     reason, expected = "several-forms", "the files of one dataset"
-    if not homes:
+    if not marked:
         reason, expected = "unknown-form", f"Parquet files, or {', or '.join(form.what for form in FORMS)}"
-    found = " and ".join(form.what for form in homes) or "none of them"
+    found = " and ".join(form.what for form in FORMS if form in marked) or "none of them"
     raise source_error(reason, expected, found, source.name, "give the folder of one dataset")
-
-
-def _home(source: Path, marks: tuple[str, ...]) -> Path | None:
-    """Return the folder that has a file of one of the patterns: the source, or a folder in it."""
-    for folder in _with_subfolders(source):
-        if any(path.is_file() for mark in marks for path in folder.glob(mark)):
-            return folder
-    return None
 
 
 def _with_subfolders(folder: Path) -> list[Path]:
@@ -137,26 +128,25 @@ def _listed(entries: Iterable[Entry], folder: Path) -> tuple[Entry, ...]:
     times, only the first is usable, and none if its classes differ.
     """
     files_of = cache(partial(_files_of, folder))
-    found = [each if each.fault else replace(each, fault=_path_fault(str(each.picture), files_of)) for each in entries]
-    usable = {(entry.picture, entry.label) for entry in found if not entry.fault}
-    classes = Counter(picture for picture, _ in usable)
+    checked = [entry if entry.fault else replace(entry, fault=_path_fault(entry, files_of)) for entry in entries]
+    classes = Counter(picture for picture, _ in {(entry.picture, entry.label) for entry in checked if not entry.fault})
     seen = set()
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(checked):
         if entry.fault:
             continue
-        if classes[entry.picture] > 1:
-            said = f"{classes[entry.picture]} classes"
-            fault = mt.Fault("image-of-two-classes", "one class for each picture", said, todo=_CORRECT)
-            found[index] = replace(entry, fault=fault)
+        if (count := classes[entry.picture]) > 1:
+            fault = mt.Fault("image-of-two-classes", "one class for each picture", f"{count} classes", todo=_CORRECT)
+            checked[index] = replace(entry, fault=fault)
         elif entry.picture in seen:
-            said, todo = f"{entry.picture} again", "take it out of the list once"
-            found[index] = replace(entry, fault=mt.Fault("image-twice", "each picture once", said, todo=todo))
+            found, todo = f"{entry.picture} again", "take it out of the list once"
+            checked[index] = replace(entry, fault=mt.Fault("image-twice", "each picture once", found, todo=todo))
         seen.add(entry.picture)
-    return tuple(found)
+    return tuple(checked)
 
 
-def _path_fault(name: str, files_of: Callable[[PurePosixPath], Mapping[str, bool] | None]) -> mt.Fault | None:
+def _path_fault(entry: Entry, files_of: Callable[[PurePosixPath], Mapping[str, bool] | None]) -> mt.Fault | None:
     """Return what is wrong with the path of a picture; None if there is such a file."""
+    name = str(entry.picture)
     if not is_unicode(name):
         return mt.Fault("invalid-unicode", "a name in UTF-8", ascii(name)[:200], todo=_CORRECT)
     path = PurePosixPath(name)
@@ -178,13 +168,12 @@ def _files_of(root: Path, folder: PurePosixPath) -> Mapping[str, bool] | None:
     """Return whether each file of a folder is inside the root; None if there is no such folder."""
     path = root / folder
     try:
-        with os.scandir(path) as found:
+        with os.scandir(path) as entries:
             has_links = path.resolve() != root.resolve() / folder
             return {
-                each.name: not (has_links or each.is_symlink())
-                or mt.readers.file_inside(root, path / each.name) is not None
-                for each in found
-                if each.is_file()
+                file.name: not (has_links or file.is_symlink()) or bool(mt.readers.file_inside(root, path / file.name))
+                for file in entries
+                if file.is_file()
             }
     except (OSError, ValueError):  # it is no folder, or its name is not possible
         return None
@@ -200,33 +189,34 @@ def _food101(_: Path, folder: Path) -> PictureSet:
     `apple_pie/1005649`. A class has the number of its place among the sorted classes, as in the Parquet files of the
     hub.
     """
-    files: dict[str, str] = {}
-    rows: dict[str, list[tuple[object, object, str]]] = {}  # (class, `class/number`, place) of each split
+    lists = []  # of each split: the file, and (class, `class/number`, place) of each picture
     for split in _SPLITS:
         todo = "give the folder that `food-101.tar.gz` unpacks to"
         file = _needed(folder, f"meta/{split}.json", f"meta/{split}.txt", todo=todo)
-        files[split] = file.name
+        rows: list[tuple[str, object, str]] = []
         if file.suffix == ".txt":
-            lines = [*enumerate(mt.readers.text_lines(file, "a list of pictures"), 1)]
-            rows[split] = [(line.rpartition("/")[0], line, f"line {number}") for number, line in lines if line.strip()]
-            continue
-        expected = "an object with a list of pictures for each class"
-        data = mt.readers.load_json(file, expected)
-        if not isinstance(data, dict) or not all(isinstance(items, list) for items in data.values()):
-            raise source_error("unreadable-source", expected, "something else", file.name, _AGAIN)
-        listed = [(kind, number, row) for kind, items in data.items() for number, row in enumerate(items)]
-        rows[split] = [(kind, row, f"{kind!a}, item {number}") for kind, number, row in listed]
-    names = sorted({kind for listed in rows.values() for kind, _, _ in listed if isinstance(kind, str)})
+            for number, line in enumerate(mt.readers.text_lines(file, "a list of pictures"), 1):
+                if line.strip():
+                    rows.append((line.rpartition("/")[0], line, f"line {number}"))
+        else:
+            expected = "an object with a list of pictures for each class"
+            data = mt.readers.load_json(file, expected)
+            if not isinstance(data, dict) or not all(isinstance(items, list) for items in data.values()):
+                raise source_error("unreadable-source", expected, "something else", file.name, _AGAIN)
+            for kind, items in data.items():
+                rows += [(kind, item, f"{kind!a}, item {number}") for number, item in enumerate(items)]
+        lists.append((file.name, rows))
+    names = sorted({kind for _, rows in lists for kind, _, _ in rows})
     labels = {name: label for label, name in enumerate(names)}
 
-    def entries(split: str) -> Iterator[Entry]:
-        for kind, row, place in rows[split]:
+    def entries(file: str, rows: Iterable[tuple[str, object, str]]) -> Iterator[Entry]:
+        for kind, row, place in rows:
             inner = row.strip().rpartition("/")[0] if isinstance(row, str) else ""
             is_known = inner and inner == kind
             fault = None if is_known else _unknown_class(str(row), "`class/number`, with this class")
-            yield Entry(f"images/{str(row).strip()}.jpg", labels.get(inner), files[split], place, fault)
+            yield Entry(f"images/{str(row).strip()}.jpg", labels.get(inner), file, place, fault)
 
-    shown, asked = (_listed(entries(split), folder) for split in _SPLITS)
+    shown, asked = (_listed(entries(file, rows), folder) for file, rows in lists)
     return PictureSet(tuple(names), shown, asked, folder=folder)
 
 
@@ -320,16 +310,16 @@ def _cars(_: Path, folder: Path) -> PictureSet:
         file = _CARS_LISTS[split]
         for number, row in enumerate(variable(file, "annotations", "an array of structs", object)):
             name, label = (row.get("fname"), row.get("class")) if isinstance(row, dict) else (None, None)
-            index, fault = None, None
+            picture, place = f"cars_{split}/{name}", f"annotation {number}"
             if not isinstance(name, str) or not name or "/" in name:
                 expected, todo = "the name of a file", "correct the devkit, or download it again"
                 found = ascii(name)[:200]
                 fault = mt.Fault("missing-or-mistyped-field", expected, found, field="fname", todo=todo)
+                yield Entry(picture, None, file, place, fault)
             elif not isinstance(label, int | float) or label not in range(1, len(names) + 1):
-                fault = _no_label(label, 1, len(names))
+                yield Entry(picture, None, file, place, _no_label(label, 1, len(names)))
             else:
-                index = int(label) - 1
-            yield Entry(f"cars_{split}/{name}", index, file, f"annotation {number}", fault)
+                yield Entry(picture, int(label) - 1, file, place)
 
     shown, asked = (_listed(entries(split), folder) for split in _SPLITS)
     return PictureSet(tuple(names), shown, asked, folder=folder)
@@ -428,12 +418,9 @@ def _files_by_split(source: Path) -> Mapping[str, list[Path]]:
 
     The split is named by the file or, if the file names none, by the nearest folder that names one.
     """
-    root = source if source.is_dir() else source.parent
-    files = (
-        [file for file in mt.readers.visible_files(source) if file.suffix == ".parquet"]
-        if source.is_dir()
-        else [source]
-    )
+    root, files = source.parent, [source]
+    if source.is_dir():
+        root, files = source, [file for file in mt.readers.visible_files(source) if file.suffix == ".parquet"]
     splits: dict[str, list[Path]] = {}
     for file in files:
         parts = reversed(file.relative_to(root).parts)
