@@ -622,6 +622,7 @@ def score(
     only_answered: bool = False,
     keep_reasoning: bool = False,
     allow_stale: bool = False,
+    replace: bool = False,
     images: str | Path | None = None,
     tokenizer: str | Path | None = None,
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
@@ -644,6 +645,7 @@ def score(
             release.
         keep_reasoning: whether to score predictions with their reasoning, as the public code does.
         allow_stale: whether to score predictions that were made for other examples than those of the release.
+        replace: whether to overwrite scores of another release in `out`.
         images: the folder of the images, if it is not `mmlb_image/` of the release.
         tokenizer: the tokenizer that the release was counted with, if that is a file.
         tasks: see `open_release`.
@@ -678,6 +680,7 @@ def score(
         only_answered=only_answered,
         keeps_reasoning=keep_reasoning,
         allows_stale=allow_stale,
+        replaces=replace,
         images=local.get("images"),
         tokenizer=str(tokenizer) if tokenizer else None,
         tasks=_tasks(tasks),

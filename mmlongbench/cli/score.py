@@ -69,6 +69,12 @@ _METRIC = "judge-fluency-f1"
     help="Score predictions that were made for other examples than those of RELEASE, too, and say how many.",
 )
 @click.option(
+    "--replace",
+    "replaces",
+    is_flag=True,
+    help="Overwrite scores of another release; otherwise they stay.",
+)
+@click.option(
     "--profile",
     type=click.Choice(PROFILES),
     help="Whose rules all metrics follow: those of the public code, of a paper, or of this project.  [default: "
@@ -117,6 +123,7 @@ def score(
     only_answered: bool,
     partial: bool,
     allow_stale: bool,
+    replaces: bool,
     profile: Profile | None,
     reasoning: str | None,
     compat: bool,
@@ -167,6 +174,7 @@ def score(
         only_answered=only_answered,
         keep_reasoning=compat or reasoning == "keep",
         allow_stale=allow_stale,
+        replace=replaces,
         images=images,
         tokenizer=tokenizer,
         tasks=tasks,
