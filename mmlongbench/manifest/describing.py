@@ -446,7 +446,7 @@ def manifest_schema() -> JsonObject:
             "include": _INCLUDE,
             "defaults": {
                 "anyOf": [entry, {"type": "null"}],
-                "description": "Keys for every dataset that does not have them.",
+                "description": "Keys for every dataset that does not have them, included ones too.",
             },
             "datasets": {"type": "array", "minItems": 1, "items": entry, "description": about},
             "mix": {**mix, "description": "A training mix, which `mmlongbench export --mix` chooses."},

@@ -243,7 +243,9 @@ _KEYS = ("datasets", "defaults", "include", "mix")
 
 
 def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[_Keys, Path]]:
-    """Yield each dataset of a manifest and of those that it includes, with the manifest that has it."""
+    """Yield each dataset of a manifest and of those that it includes, with the manifest that has it. The defaults of a
+    manifest hold for the included datasets too, where these and their own defaults say nothing.
+    """
     if path.resolve() in above:
         raise ManifestError(f"{path}: includes itself; take it out of 'include'")
     try:
@@ -256,8 +258,7 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     included = content.get("include") or []
     if not isinstance(included, list) or not all(isinstance(name, str) for name in included):
         raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
-    for name in included:
-        yield from _read(_included(name, path), data, (*above, path.resolve()))
+    read = [pair for name in included for pair in _read(_included(name, path), data, (*above, path.resolve()))]
     if "mix" in content:
         parse_mix(content["mix"], str(path))  # a build does not use it: a mix is chosen from a release
     if unknown := [key for key in content if key not in _KEYS]:
@@ -274,10 +275,11 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     defaults = content.get("defaults") or {}
     if not isinstance(datasets, list) or not all(isinstance(dataset, dict) for dataset in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
-    for dataset in ({**defaults, **dataset} for dataset in datasets):
-        _root_paths(dataset, path, data)
-        root_licence_files(dataset, path, data)
-        yield dataset, path
+    for keys in (defaults, *datasets):
+        _root_paths(keys, path, data)
+        root_licence_files(keys, path, data)
+    for dataset, home in (*read, *((dataset, path) for dataset in datasets)):
+        yield {**defaults, **dataset}, home
 
 
 def _included(name: str, path: Path) -> Path:
