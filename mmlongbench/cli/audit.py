@@ -262,7 +262,6 @@ def stats(paths: tuple[Path, ...], images: Path | None, with_paper: bool, as_jso
 def _writing(
     stack: ExitStack, release: Path, models: Sequence[Model], per_example: Path | None, items: Path | None
 ) -> Visit | None:
-    """Return a function that writes a row for every example or unit; None if nothing is to be written."""
     if not (per_example or items):
         return None
     add_example = stack.enter_context(writing(per_example)) if per_example else None
@@ -351,7 +350,6 @@ def show_audit(audits: Sequence[FileAudit]) -> None:
 
 
 def _values(audits: Sequence[FileAudit], models: Sequence[Model]) -> Iterator[list[object]]:
-    """Yield the table of an audit as rows of values; the first row has the names of the columns."""
     kinds = ("mean", "max", "over_window", "over_images", "refused")
     heads = ("file", "length", "examples", "fill_mean", "fill_min", "fill_max", "text", "image", "images", "problems")
     yield [*heads, *(f"{model.name}_{kind}" for model in models for kind in kinds)]
@@ -424,7 +422,6 @@ def _cost(tally: ModelTally) -> str:
 
 
 def _show_histograms(audits: Sequence[FileAudit]) -> None:
-    """Print histograms of how much of their length the examples fill, and how much of each model's window."""
     rows: list[tuple[Value, ...]] = []
     for audit in audits:
         if audit.examples and audit.length:

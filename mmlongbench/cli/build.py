@@ -244,7 +244,6 @@ _READ = 200
 
 
 def _warn_of_unfilled(built: Built, tasks: Iterable[Path]) -> None:
-    """Print on standard error which contexts are far from full, because the units run out."""
     cells = [(name, *cell) for name, data in built.lock.readable.items() for cell in data.cells.items()]
     dry = [(name, length, cell.missing_units) for name, length, cell in cells if cell.ran_dry]
     if not dry or "://" in str(built.out):
@@ -264,7 +263,6 @@ def _warn_of_fill(dataset: str, length: str, fill: float, missing: int) -> None:
 
 
 def _show_cell(length: str, cell: CellCounts) -> None:
-    """Print what was missing or left out at a length, and how often values occur that should be equally common."""
     if cell.missing_units:
         missing = f"up to {cell.missing_units:,} units are missing; no unit is repeated"
         say(f"  {length}: the sources were exhausted before the length was full: {missing}")

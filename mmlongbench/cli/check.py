@@ -105,7 +105,6 @@ _WIDTH = 80
 
 
 def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
-    """Print the datasets, a table of the rules, and every failure; with `is_debug`, also tracebacks."""
     if not is_quiet:
         for dataset in checked.datasets:
             lengths = ", ".join(map(format_length, dataset.lengths))

@@ -112,7 +112,6 @@ def screen_width() -> int:
 
 
 def _console() -> "Console":
-    """Return a console that draws tables; their cells are already printable."""
     from rich.console import Console
 
     return Console(file=drawn_on(sys.stdout))

@@ -77,7 +77,6 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
 
 
 def _show(rows: Sequence[Mapping[str, Any]], *, is_own: bool) -> None:
-    """Print the tokens of each thing on each model; `is_own`: the text of some models is counted with Llama 2."""
     lines: list[tuple[str, ...]] = []
     for model in rows[0]["tokens"]:
         cells = [row["tokens"][model] for row in rows]

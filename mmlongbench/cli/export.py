@@ -102,7 +102,6 @@ def export(
 
 
 def _show_mix(receipt: mm.MixReceipt) -> None:
-    """Print the shares asked and reached, the tokens, and the proof that nothing is shared with evaluation releases."""
     rows = [
         (
             f"{share.kind} {share.name}",

@@ -106,7 +106,6 @@ def _described(
     targets: Sequence[InstalledTarget],
     manifests: Mapping[str, Path],
 ) -> list[Mapping[str, Any]]:
-    """Return the descriptions of everything with a name; a `PluginError` if nothing has it, or it cannot be used."""
     found = sorted((plugin for plugin in plugins if plugin.name == name), key=lambda each: KINDS.index(each.kind))
     if len(kinds) > 1 and any(plugin.kind == "reader" for plugin in found):  # its description mentions its sample
         found = [plugin for plugin in found if plugin.kind != "sample"]

@@ -302,7 +302,6 @@ def _show_written(written: Written, out: Path) -> None:
 
 
 def _show_read(read: Made, out: Path, as_json: bool, quiet: bool) -> None:
-    """Print what each document gives and why not more, then the counts."""
     if as_json:
         click.echo(json.dumps(read.summary.model_dump(mode="json")))
     if as_json or quiet:

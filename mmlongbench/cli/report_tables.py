@@ -91,7 +91,6 @@ def _show_profiles(report: Report) -> None:
 
 
 def _show_ladder(title: str, grid: Grid, models: Labels) -> None:
-    """Print a heading for each row of the grid, and below it a line for every model that has scores."""
     rows: list[tuple[str, ...]] = []
     for row in grid.rows:
         rows.append((f"{f'{row.of} ' if grid.title == SAMPLES else ''}{row.name} {row.metric}",))
@@ -103,7 +102,6 @@ def _show_ladder(title: str, grid: Grid, models: Labels) -> None:
 
 
 def _show_depths(grid: Grid, models: Labels) -> None:
-    """Print the scores at each depth over all lengths together, with a line for each model."""
     rows: list[tuple[str, ...]] = []
     for model, label in models.items():
         if any(grid.cells.get((model, row, ALL)) for row in grid.rows):
@@ -163,7 +161,6 @@ def _show_correlations(correlations: Correlations) -> None:
 
 
 def _show_missing(report: Report) -> None:
-    """Print how many examples are absent, failed or skipped in all files; the page and the JSON have each file."""
     if not report.missing:
         return
     rows: list[tuple[Value, ...]] = []

@@ -197,7 +197,6 @@ def score(
 
 
 def _show_scores(scores: mm.Scores) -> None:
-    """Print a table of the scores under each profile, then what was done with reasoning, skips and calls."""
     for profile in PROFILES:
         provenances = {name: found for name, found in scores.profiles.items() if found.profile == profile}
         cells = [cell for cell in scores.cells if cell.metric in provenances]
@@ -231,7 +230,6 @@ _REASONING = {
 
 
 def _table(title: str, cells: Sequence[mm.CellScore]) -> Table:
-    """Return a table with a column for each length; below a score stand its further figures."""
     lengths = sorted({cell.length for cell in cells})
     rows: list[tuple[str, ...]] = []
     for dataset, metric in dict.fromkeys((cell.dataset, cell.metric) for cell in cells):
@@ -345,7 +343,6 @@ def claims(
 
 
 def _summaries(release: Path, tasks: TaskFiles) -> list[Summaries]:
-    """Return the gold summaries of every dataset that is scored by claims, each summary once for all lengths."""
     summaries: dict[str, Summaries] = {}
     for file in open_release(release, tasks).files:
         if file.dataset is None or _METRIC not in file.dataset.builder.spec.further_metrics:

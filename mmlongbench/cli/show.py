@@ -84,7 +84,6 @@ def _head(example: ShownExample) -> RenderableType:
 
 
 def _prompt(example: ShownExample, *, is_full: bool) -> RenderableType:
-    """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
     prompt = grid(1)
     name_width = min(_LABEL, max([_NAME, *(Text(printable(block.label)).cell_len for block in example.blocks)]))
     width = max(_LEAST, screen_width() - 2 - _NUMBER - name_width - 4)
@@ -119,7 +118,6 @@ def _role(block: Block) -> str:
 
 
 def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ...]:
-    """Return the margin, the start token, the role and the content of a block."""
     role = printable(_role(block))[:_NAME]
     style = _STRONG if block.marks else ""
     start = "" if block.start is None else f"{block.start:,}"

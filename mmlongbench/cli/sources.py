@@ -80,7 +80,6 @@ def _show_next(loaded: Manifest, manifest: str, done: Fetched, *, is_all: bool) 
 
 
 def _list(loaded: Manifest, to: Path, only: tuple[str, ...]) -> None:
-    """Print the places of a manifest, what they give, and what is there, without asking a server."""
     places = places_of(loaded, only)
     record = load_record(to)
     for place in places:

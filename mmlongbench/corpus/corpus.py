@@ -226,7 +226,6 @@ class Corpus:
         return str(batch.column(list(COLUMNS).index(column))[row])
 
     def _at(self, number: int) -> "tuple[RecordBatch, int]":
-        """Return the batch of a passage, and its row in the batch."""
         if not 0 <= number < len(self):
             raise IndexError(f"there is no passage {number} in a corpus of {len(self)}")
         at = bisect_right(self._ends, number)

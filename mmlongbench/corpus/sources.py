@@ -308,7 +308,6 @@ def _read_hub(source: str, advance: Advance) -> _Articles:
 
 
 def _hub_commit(source: str) -> str:
-    """Return the commit that the revision of a dataset stands for at present."""
     from huggingface_hub import HfApi
 
     with _on_hub(source) as parts:
@@ -344,7 +343,6 @@ def _known_columns(names: list[str], file: str) -> list[str]:
 
 
 def _articles(rows: Iterable[Mapping[str, object] | Fault], file: str, advance: Advance) -> _Articles:
-    """Yield the articles of rows, which are numbered from 0."""
     for number, row in enumerate(rows):
         place = f"row {number}"
         yield replace(row, place=place) if isinstance(row, Fault) else article_of(row, file, place)
@@ -387,7 +385,6 @@ def _article_of_file(path: Path, root: Path) -> Article | Fault:
 
 
 def _files_of(root: Path) -> list[Path]:
-    """Return every file of a folder, sorted by path."""
     return sorted((path for path in root.rglob("*") if path.is_file()), key=lambda path: path.relative_to(root).parts)
 
 

@@ -151,7 +151,6 @@ def find_tesseract() -> str:
 
 
 def _answer(question: str) -> list[str]:
-    """Return the lines that `tesseract` prints for an option such as `--version`."""
     try:
         code, out, err = _run([find_tesseract(), question], b"", _ANSWERING)
         how = f"fails ({(out.splitlines() or err)[-1]})" if code else ""

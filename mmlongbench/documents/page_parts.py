@@ -96,8 +96,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A table or a figure of a page."""
-
     kind: str
     box: Box
     """What its crop shows."""

@@ -271,7 +271,6 @@ def _without_secrets(record: logging.LogRecord) -> bool:
 
 
 def _kind(error: BaseException) -> str:
-    """Return the kind of an error, and the first line of what it says, without secrets."""
     said = without_secrets((str(error).splitlines() or [""])[0])
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 

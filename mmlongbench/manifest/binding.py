@@ -245,7 +245,6 @@ def check_plugins(bound: Bound) -> None:
 
 
 def _task_fault(task: object) -> str:
-    """Return which part of a task's declaration cannot be used; empty if all can."""
     if not isinstance(task, TaskSpec):
         return f"it is a {type(task).__name__}, expected a TaskSpec"
     parts: dict[str, TaskSpec | Bundle] = {"": task, **({"bundle.": task.bundle} if task.bundle else {})}

@@ -283,7 +283,6 @@ def conditions_of_id(identifier: str) -> frozenset[Condition]:
 
 
 def _alternatives(parsed: Any) -> "list[frozenset[Condition]]":  # noqa: ANN401  (a tree of license-expression)
-    """Return what each of the alternatives of an SPDX expression asks for."""
     kind = type(parsed).__name__
     if kind == "OR":
         return [asked for arm in parsed.args for asked in _alternatives(arm)]

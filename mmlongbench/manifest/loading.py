@@ -88,7 +88,6 @@ def _rooted_part(key: str, value: object, root: Path) -> object:
 
 
 def _rooted(value: object, root: Path) -> object:
-    """Return a location of a source, or a list of locations, with `root` before each relative path."""
     if isinstance(value, list | tuple):
         return [_rooted(location, root) for location in value]
     if not isinstance(value, str) or value.startswith(HUB) or is_url(value) or not value.strip():
@@ -127,7 +126,6 @@ def _apply(setting: str | tuple[str, object], datasets: list[_Keys], here: Path)
 
 
 def _target(where: str, key: str, datasets: list[_Keys]) -> tuple[_Keys, list[str]]:
-    """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
     path, keys = key.strip().split("."), DatasetSpec.model_fields
     named = {str(dataset.get("name")): dataset for dataset in datasets}
     if path[0] in named and len(path) > 1:
@@ -283,7 +281,6 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
 
 
 def _included(name: str, path: Path) -> Path:
-    """Return the manifest that another one includes: a file beside it, or an installed manifest."""
     refuse_url(name, f"{path}: include", ManifestError)
     beside, installed = path.parent / name, installed_manifests()
     if beside.is_file():

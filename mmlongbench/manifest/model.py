@@ -109,7 +109,6 @@ PathText = Annotated[Path, Field(strict=False)]
 
 
 def _located(value: object) -> tuple[Location, ...]:
-    """Return the locations of a source; a single one may be given without a list."""
     listed = value if isinstance(value, list | tuple) else [value]
     if not listed or not all(isinstance(place, Location | str | Path) for place in listed):
         raise ValueError("expected a path, a location such as hub:owner/name, or a list of these")
@@ -425,7 +424,6 @@ class DatasetSpec(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _reader(cls, values: object) -> object:
-        """Let the builder be its own reader, if none is given."""
         if isinstance(values, dict) and "reader" not in values and "builder" in values:
             return {**values, "reader": values["builder"]}
         return values

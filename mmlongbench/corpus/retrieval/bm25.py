@@ -178,7 +178,6 @@ def _build_index(corpus: Corpus, folder: Path, about: dict[str, object], progres
 
 
 def _indexed(corpus: Corpus, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
-    """Index the passages in blocks; yield the ids of each block."""
     import tantivy
 
     fields = tantivy.SchemaBuilder().add_text_field(_TEXT, tokenizer_name="whitespace", index_option="freq")
@@ -247,7 +246,6 @@ class _Scorer:
         self._engine = BM25Plus(texts, k1=K1, b=B, delta=0)
 
     def best(self, query: str, k: int, ranks: "NDArray[np.uint32]") -> list[Hit]:
-        """Return the best k texts that share a word with the query, ordered by (-score, rank)."""
         import numpy as np
 
         scores = np.asarray(self._engine.get_scores(tokens(query)), np.float64)

@@ -111,7 +111,6 @@ def need_libraries() -> None:
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Return torch and sentence-transformers, which have no types."""
     try:
         torch, sentence_transformers = map(import_module, _LIBRARIES)
     except ImportError as error:
