@@ -46,10 +46,8 @@ _IMAGES = click.option(
     type=FOLDER,
     help="The folder that image paths of public files are relative to; mmlb_image/ beside mmlb_data/ by default.",
 )
-_NAMED = 4
-"""How many models a note names; of more models, it says the number."""
-_LINES = 10
-"""How many lines say what does not fit."""
+_NAMED = 4  # how many models a note names; of more models, it says the number
+_LINES = 10  # how many lines say what does not fit
 
 
 @click.command()

@@ -40,8 +40,7 @@ from mmlongbench.release.release import open_release
 from mmlongbench.table import Table
 
 _MB = 1024 * 1024
-_REJECTS = 20
-"""How many rejected rows `plan` prints."""
+_REJECTS = 20  # how many rejected rows `plan` prints
 limit_option = click.option(
     "--limit", type=COUNT, help="The maximum number of questions of each dataset; which ones is drawn."
 )
@@ -239,8 +238,7 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
 
 _FULL = 0.9
 """A context that is filled less than this, because the units run out, is not of its length."""
-_READ = 200
-"""How many records are read to say how full their contexts are."""
+_READ = 200  # how many records are read to say how full their contexts are
 
 
 def _warn_of_unfilled(built: Built, tasks: Iterable[Path]) -> None:

@@ -100,8 +100,7 @@ def check(manifest: Manifest, lengths: str | None, limit: int, as_json: bool, qu
         sys.exit(1)
 
 
-_WIDTH = 80
-"""The width in characters of what is printed."""
+_WIDTH = 80  # the width in characters of what is printed
 
 
 def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:

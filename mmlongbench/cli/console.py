@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table as Grid
 
-_NARROWEST = 8
-"""The width in characters to which a column of texts may be folded on a terminal."""
-_NARROWEST_TITLE = 40
-"""A title is folded where its table ends, but never below this width."""
+_NARROWEST = 8  # the width in characters to which a column of texts may be folded on a terminal
+_NARROWEST_TITLE = 40  # a title is folded where its table ends, but never below this width
 
 
 def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bool = False) -> None:

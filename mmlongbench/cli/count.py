@@ -22,8 +22,7 @@ from mmlongbench.release.example_cost import Model, models_of
 from mmlongbench.table import Table
 from tokenization import TokenizationError
 
-MAX_FILES = 10_000
-"""The maximum number of files in a folder that is counted."""
+MAX_FILES = 10_000  # the maximum number of files in a folder that is counted
 MAX_TEXT = 256 * 1024 * 1024
 """The maximum size in bytes of all texts of a thing together, because they are in memory at once."""
 _ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"

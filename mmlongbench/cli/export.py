@@ -25,8 +25,7 @@ from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.selection import Selection
 from mmlongbench.table import Table
 
-_NAMED = 20
-"""How many left-out examples are named."""
+_NAMED = 20  # how many left-out examples are named
 
 
 @click.command()

@@ -24,8 +24,7 @@ from mmlongbench.io.files import TEMPORARY
 from mmlongbench.io.locations import local_path
 from mmlongbench.manifest.plugins import is_installed
 
-MAX_NAME = 36
-"""The maximum number of characters of a name."""
+MAX_NAME = 36  # the maximum number of characters of a name
 _TEMPLATES = Path(__file__).parent / "task_template"
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

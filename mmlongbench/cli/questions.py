@@ -38,10 +38,8 @@ from mmlongbench.questions.writing.make import Made as Written
 from mmlongbench.questions.writing.make import make as write_questions
 from mmlongbench.table import Table
 
-_FAULTS = 10
-"""The maximum number of faults of sheets that are named."""
-_NAMED = 5
-"""The maximum number of quotas that are named."""
+_FAULTS = 10  # the maximum number of faults of sheets that are named
+_NAMED = 5  # the maximum number of quotas that are named
 
 
 class _OwnContext(click.Context):

@@ -13,17 +13,13 @@ from mmlongbench.scoring.scores import UNKNOWN
 from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table, Value
 
-_WIDTH = 100
-"""The width of tables in characters, if there is no terminal."""
-_LABEL = 20
-"""The maximum characters of a model's name."""
+_WIDTH = 100  # the width of tables in characters, if there is no terminal
+_LABEL = 20  # the maximum characters of a model's name
 _MAX_BESIDE = 6
 """The maximum number of columns in a table of correlations. It applies only if there is a single category, because then
 each dataset has a column."""
-_HEAD = 9
-"""The maximum characters of the name of a dataset or category at the head of a column."""
-_MARK = "*"
-"""The mark after a mean over only some of the lengths."""
+_HEAD = 9  # the maximum characters of the name of a dataset or category at the head of a column
+_MARK = "*"  # the mark after a mean over only some of the lengths
 Labels: TypeAlias = Mapping[str, str]
 """The names of models in tables."""
 

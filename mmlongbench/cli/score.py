@@ -36,8 +36,7 @@ from mmlongbench.scoring.predictions import REASONS
 from mmlongbench.table import Table
 from mmlongbench.task.metric import PROFILES, Judge, Profile, Settings
 
-_METRIC = "judge-fluency-f1"
-"""The metric that needs claims."""
+_METRIC = "judge-fluency-f1"  # the metric that needs claims
 
 
 @click.command()

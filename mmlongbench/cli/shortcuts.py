@@ -36,8 +36,7 @@ from mmlongbench.table import Table, Value
 
 _REASONS = {FEW: FEW, UNSOLVED: "full is not above chance"}
 """The reasons of undecided verdicts, as short as a column needs."""
-_SHOWN = 10
-"""The maximum number of questions of a dataset that are listed; the JSON has all."""
+_SHOWN = 10  # the maximum number of questions of a dataset that are listed; the JSON has all
 
 
 @click.command()

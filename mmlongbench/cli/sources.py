@@ -100,12 +100,10 @@ def _list(loaded: Manifest, to: Path, only: tuple[str, ...]) -> None:
 
 
 _FORMATS = ("kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder")
-CANDIDATES = 200
-"""The minimum number of passages that --rerank orders by meaning."""
+CANDIDATES = 200  # the minimum number of passages that --rerank orders by meaning
 EMBEDDINGS = "embeddings"
 """The name of the folder for passage vectors, which is inside the folder of the corpus."""
-SHOWN = 200
-"""The maximum characters of a passage on the screen."""
+SHOWN = 200  # the maximum characters of a passage on the screen
 
 
 @click.group()

@@ -24,12 +24,9 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatchStreamWriter, Schema
 
-REJECTS = "rejects.jsonl"
-"""The file of the articles that were left out, with the reasons."""
-_WORK = ".build"
-"""The working folder inside the folder of a corpus."""
-_CLAIM = "claim"
-"""The file in the working folder that a writer locks."""
+REJECTS = "rejects.jsonl"  # the file of the articles that were left out, with the reasons
+_WORK = ".build"  # the working folder inside the folder of a corpus
+_CLAIM = "claim"  # the file in the working folder that a writer locks
 _MAKERS = ("mmlongbench", "datasets", "pyarrow", "pymupdf")
 _ROWS, _CHARACTERS = 1_000, 16_000_000
 """A batch of the table has at most so many rows, and is written early if it has more characters."""

@@ -19,8 +19,7 @@ from mmlongbench.prompt import escape_markers
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-INFO = "corpus.json"
-"""The file that says what the corpus was made from; it is written last."""
+INFO = "corpus.json"  # the file that says what the corpus was made from; it is written last
 PASSAGES = "passages.arrow"
 """The file with the table of passages, which `datasets.Dataset.from_file` can open."""
 COLUMNS = {

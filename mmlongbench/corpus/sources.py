@@ -39,14 +39,11 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 PDF_LIMITS = Limits()
-MAX_BYTES = 32 * 1024 * 1024
-"""The maximum length of a line in bytes."""
-_MAX_TEXT = 4 * MAX_CHARACTERS
-"""The maximum size of a text file in bytes."""
+MAX_BYTES = 32 * 1024 * 1024  # the maximum length of a line in bytes
+_MAX_TEXT = 4 * MAX_CHARACTERS  # the maximum size of a text file in bytes
 _STEP = 1024 * 1024
 """The number of bytes of a file of lines that one step of the progress bar stands for."""
-_ROWS = 256
-"""How many rows of a Parquet file are in memory at a time."""
+_ROWS = 256  # how many rows of a Parquet file are in memory at a time
 _LINES = 10
 """How many lines of a file are read to find its format. Several are read, because some lines may be broken."""
 _SAVED = ("state.json", "dataset_dict.json")

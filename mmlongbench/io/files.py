@@ -23,8 +23,7 @@ MAX_OF_A_FILE = 2 * 1024**3
 _MAX_PACKED = 100
 """How many bytes one byte of gzip may unpack to, if the result has more than `MAX_BYTES`: about 10 are usual for JSON,
 1000 for a zip bomb."""
-TEMPORARY = ".tmp-"
-"""The beginning of the name of a file that is not complete yet."""
+TEMPORARY = ".tmp-"  # the beginning of the name of a file that is not complete yet
 _PAUSE = 0.05
 
 

@@ -34,8 +34,7 @@ from tokenization import CrossModalCounter, TokenizationError
 
 _ENGINE = Path(__file__).parents[1]
 _LIBRARIES = {"pydantic", "pydantic_core", "contextlib.py", "<frozen"}
-MAX_PLACEMENTS = 1000
-"""The maximum number of depths or permutations; it catches typing errors."""
+MAX_PLACEMENTS = 1000  # the maximum number of depths or permutations; it catches typing errors
 
 
 class PluginCallError(DraftError):

@@ -15,12 +15,9 @@ from mmlongbench.errors import FetchError
 from mmlongbench.io.files import MAX_OF_A_FILE, read_regular, said_bytes
 from mmlongbench.io.printable import printable, without_secrets
 
-MAIN = "main"
-"""The revision of a dataset of the hub that is downloaded if an entry names none."""
-RESERVED = "downloads.json"
-"""The file of a data folder that lists what was downloaded."""
-FETCH_LOCK = ".fetch.lock"
-"""The file of a data folder that one process holds while it downloads."""
+MAIN = "main"  # the revision of a dataset of the hub that is downloaded if an entry names none
+RESERVED = "downloads.json"  # the file of a data folder that lists what was downloaded
+FETCH_LOCK = ".fetch.lock"  # the file of a data folder that one process holds while it downloads
 _URL = re.compile(r"https?://[^/\s]+/\S*")
 
 

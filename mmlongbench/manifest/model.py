@@ -40,8 +40,7 @@ SAMPLE = "sample"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
-MAX_LENGTH = 1024 * 1024 * K
-"""The maximum length in tokens; it catches typing errors."""
+MAX_LENGTH = 1024 * 1024 * K  # the maximum length in tokens; it catches typing errors
 
 
 def length_of(value: object) -> int:
@@ -104,8 +103,7 @@ def _depths(value: object) -> object:
 
 Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
-PathText = Annotated[Path, Field(strict=False)]
-"""A path; in YAML it is a string."""
+PathText = Annotated[Path, Field(strict=False)]  # a path; in YAML it is a string
 
 
 def _located(value: object) -> tuple[Location, ...]:

@@ -20,8 +20,7 @@ from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import BuildError, DraftError, Rejected
 from mmlongbench.io.files import write_whole
 
-FORMAT = 2
-"""The version of the files of saved rankings."""
+FORMAT = 2  # the version of the files of saved rankings
 
 
 class Search:
