@@ -195,21 +195,10 @@ class _Account:
     """Whether nothing more of the place is downloaded."""
 
     def result(self, folder: Path) -> FetchedPlace:
-        spec = self.place.spec
-        return FetchedPlace(
-            spec.name,
-            folder / spec.to,
-            self.place.datasets,
-            self.place.licence,
-            self.commit,
-            len(self.jobs),
-            self.bytes,
-            self.downloaded,
-            self.there,
-            tuple(self.notes),
-            tuple(self.problems),
-            spec.unverified,
-        )
+        spec, about = self.place.spec, (self.place.datasets, self.place.licence, self.commit)
+        counts = len(self.jobs), self.bytes, self.downloaded, self.there
+        told = tuple(self.notes), tuple(self.problems), spec.unverified
+        return FetchedPlace(spec.name, folder / spec.to, *about, *counts, *told)
 
 
 class _Run:

@@ -256,7 +256,14 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     included = content.get("include") or []
     if not isinstance(included, list) or not all(isinstance(name, str) for name in included):
         raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
-    read = [pair for name in included for pair in _read(_included(name, path), data, (*above, path.resolve()))]
+    read, installed = list[tuple[_Keys, Path]](), installed_manifests()
+    for name in included:
+        refuse_url(name, f"{path}: include", ManifestError)
+        other = path.parent / name if (path.parent / name).is_file() else installed.get(name)
+        if other is None:
+            hint = nearest(name, [*(beside.name for beside in path.parent.glob("*.yaml")), *installed])
+            raise ManifestError(f"{path}: include: no such file beside it, and no installed manifest: {name}{hint}")
+        read += _read(other, data, (*above, path.resolve()))
     if "mix" in content:
         parse_mix(content["mix"], str(path))  # a build does not use it: a mix is chosen from a release
     if unknown := [key for key in content if key not in _KEYS]:
@@ -278,17 +285,6 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
         root_licence_files(keys, path, data)
     for dataset, home in (*read, *((dataset, path) for dataset in datasets)):
         yield {**defaults, **dataset}, home
-
-
-def _included(name: str, path: Path) -> Path:
-    refuse_url(name, f"{path}: include", ManifestError)
-    beside, installed = path.parent / name, installed_manifests()
-    if beside.is_file():
-        return beside
-    if name in installed:
-        return installed[name]
-    hint = nearest(name, [*(other.name for other in path.parent.glob("*.yaml")), *installed])
-    raise ManifestError(f"{path}: include: no such file beside it, and no installed manifest: {name}{hint}")
 
 
 def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None, limit: int | None) -> Manifest:
