@@ -48,12 +48,9 @@ def make_corpus(
 
     """
     _check_place(out)
-    found = source if isinstance(source, Source) else find_source(source, format)
-    if (info := _existing(out, mode, WORDS, limit, found.info)) is not None:
-        return info, True
-    with (progress or Progress(False)).bar("cutting", found.steps) as advance:
-        articles = found.articles(advance)
-        return build_corpus(articles, out, mode, source=found.info, limit=limit), False
+    found, was_complete = source if isinstance(source, Source) else find_source(source, format), (out / INFO).is_file()
+    with (progress or Progress(False)).bar("cutting", 0 if was_complete else found.steps) as advance:
+        return build_corpus(found.articles(advance), out, mode, source=found.info, limit=limit), was_complete
 
 
 def build_corpus(

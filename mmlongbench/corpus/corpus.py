@@ -62,11 +62,6 @@ class Passage:
     last_paragraph: int = 0
     """The number of the paragraph where the passage ends, counted in the same way."""
 
-    @property
-    def passage_id(self) -> str:
-        """The id, under the name that the table of passages uses."""
-        return self.id
-
 
 class SourceInfo(BaseModel):
     """A source that a corpus was made from."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -32,7 +32,8 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import read_pages
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import file_inside, sha256_of
+from mmlongbench.io.files import bounded_lines, file_inside, sha256_of
+from mmlongbench.io.tables import parquet_file
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -145,32 +146,25 @@ def _numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | F
         is_packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         file = gzip.GzipFile(fileobj=raw) if is_packed else raw
-        steps = 0
-        for number in count(1):
-            place = f"line {number}"
-            try:
-                line = file.readline(MAX_BYTES + 1)
-                is_whole = len(line) <= MAX_BYTES
-                while not is_whole and line and not line.endswith(b"\n"):  # read to its end, without keeping it
-                    line = file.readline(MAX_BYTES + 1)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                todo = "fetch it anew"
-                fault = Fault("broken-gzip", "a whole gzip stream", str(error), path.name, place, todo=todo)
-                raise SourceError(fault) from error
-            if not is_whole:
-                expected, todo = f"at most {MAX_BYTES:,} bytes a line", "cut the article into several lines"
-                yield number, Fault("line-too-long", expected, "more", path.name, place, todo=todo)
-            elif not line:
-                return
-            elif line.strip():
-                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-                try:
-                    yield number, line.decode().rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    yield number, _not_utf8(error, path.name, place)
-            while steps < raw.tell() // _STEP:
-                steps += 1
-                advance()
+        number, steps = 0, 0
+        try:
+            for number, _, line in bounded_lines(file, MAX_BYTES):
+                place = f"line {number}"
+                if line is None:
+                    expected, todo = f"at most {MAX_BYTES:,} bytes a line", "cut the article into several lines"
+                    yield number, Fault("line-too-long", expected, "more", path.name, place, todo=todo)
+                elif line.strip():
+                    try:
+                        yield number, line.removeprefix(b"\xef\xbb\xbf" if number == 1 else b"").decode().rstrip("\r\n")
+                    except UnicodeDecodeError as error:
+                        yield number, _not_utf8(error, path.name, place)
+                while steps < raw.tell() // _STEP:
+                    steps += 1
+                    advance()
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            place, todo = f"line {number + 1}", "fetch it anew"
+            fault = Fault("broken-gzip", "a whole gzip stream", str(error), path.name, place, todo=todo)
+            raise SourceError(fault) from error
 
 
 def _not_utf8(error: UnicodeDecodeError, file: str, place: str = "", todo: str = "save the file in UTF-8") -> Fault:
@@ -234,18 +228,9 @@ def _read_tsv(path: Path, advance: Advance) -> _Articles:
 
 
 def _read_parquet(path: Path, advance: Advance) -> _Articles:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            columns = _known_columns(file.schema_arrow.names, path.name)
-            batches = file.iter_batches(_ROWS, columns=columns)
-            yield from _articles(_rows_of(batches, path.name), path.name, advance)
-    except (pa.ArrowInvalid, OSError) as error:
-        found, todo = str(error).splitlines()[0], "download the file again"
-        fault = Fault("broken-parquet", "a Parquet file that can be read", found, path.name, todo=todo)
-        raise SourceError(fault) from error
+    with parquet_file(path) as file:
+        batches = file.iter_batches(_ROWS, columns=_known_columns(file.schema_arrow.names, path.name))
+        yield from _articles(_rows_of(batches, path.name), path.name, advance)
 
 
 def _rows_of(batches: "Iterable[RecordBatch]", name: str) -> Iterator[Mapping[str, object] | Fault]:
