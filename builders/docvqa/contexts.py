@@ -34,56 +34,47 @@ def page_unit(path: str, index: int, label: str, role: mt.advanced.Role, documen
 # --- the forms of pages -----------------------------------------------------------------------------------------------
 
 
-class Form:
-    """Pages as images, and the base of the other forms."""
-
-    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
-        """Return a page in this form; `page` is an image."""
-        return page
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        """Return the fields of a record about the form of its pages."""
-        return {}
+def with_crops(documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
+    """Return a page as its text with crops of its tables and figures in it."""
+    parts = documents.page_parts(page.data["document"], page.data["index"])
+    text = "\n".join(mt.advanced.MARKER if isinstance(part, mt.advanced.Crop) else part for part in parts)
+    crops = [part for part in parts if isinstance(part, mt.advanced.Crop)]
+    return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
 
 
-class Text(Form):
-    """Pages as texts: `same_pages` chooses them as images, and the prompt shows their texts."""
-
-    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
-        return with_text(documents, page)
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in asked.row.pages]
-        return {**builders.common.text_fields(units), "evidence_has_text": not answers or any(answers)}
+def _text_fields(asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+    answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in asked.row.pages]
+    return {**builders.common.text_fields(units), "evidence_has_text": not answers or any(answers)}
 
 
-class Interleaved(Form):
-    """Pages as texts with crops of their tables and figures between them."""
-
-    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
-        parts = documents.page_parts(page.data["document"], page.data["index"])
-        text = "\n".join(mt.advanced.MARKER if isinstance(part, mt.advanced.Crop) else part for part in parts)
-        crops = [part for part in parts if isinstance(part, mt.advanced.Crop)]
-        return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        crops = [crop for unit in units for crop in unit.data["crops"]]
-        listed = [{"image": crop.path, "page": crop.page, "kind": crop.kind, "box": list(crop.box)} for crop in crops]
-        return {"page_text_list": [unit.data["text"] for unit in units], "crop_list": listed}
+def _crop_fields(asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+    crops = [crop for unit in units for crop in unit.data["crops"]]
+    listed = [{"image": crop.path, "page": crop.page, "kind": crop.kind, "box": list(crop.box)} for crop in crops]
+    return {"page_text_list": [unit.data["text"] for unit in units], "crop_list": listed}
 
 
-class Joined(Form):
-    """Images of several pages each."""
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        shown = [asked.documents[unit.data["document"]].joined[unit.data["index"]] for unit in units]
-        return {
-            "joined_page_list": [f"{pages[0].index}-{pages[-1].index}" for pages in shown],
-            "document_page_list": list(asked.source.pages),
-        }
+def _joined_fields(asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+    shown = [asked.documents[unit.data["document"]].joined[unit.data["index"]] for unit in units]
+    ranges = [f"{pages[0].index}-{pages[-1].index}" for pages in shown]
+    return {"joined_page_list": ranges, "document_page_list": list(asked.source.pages)}
 
 
-FORMS: Mapping[str, Form] = {"image": Form(), "text": Text(), "interleaved": Interleaved(), "joined": Joined()}
+class Form(NamedTuple):
+    """What contexts show of pages; by default, their images."""
+
+    unit: Callable[[mt.advanced.Documents, mt.Unit], mt.Unit] = lambda documents, page: page
+    """Returns a page in this form; the page that it is given is an image."""
+    fields: Callable[["Asked", Sequence[mt.Unit]], dict[str, object]] = lambda asked, units: {}
+    """Returns the fields of a record about the form of its pages."""
+
+
+FORMS: Mapping[str, Form] = {
+    "image": Form(),
+    "text": Form(with_text, _text_fields),
+    "interleaved": Form(with_crops, _crop_fields),
+    "joined": Form(fields=_joined_fields),
+}
+"""The forms by `options.pages_as`."""
 
 
 # --- a question and the pages that it may show ------------------------------------------------------------------------
