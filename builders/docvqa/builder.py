@@ -248,7 +248,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         if texts is not None and crops is None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         elif texts is not None:
-            images = (str(crop["image"]) for crop in crops)
+            images = (str(crop["image"]) for crop in crops or ())
             units = [
                 parted_unit(unit, text, [next(images) for _ in range(text.count(mt.advanced.MARKER))])
                 for unit, text in zip(units, texts, strict=True)

@@ -17,9 +17,10 @@ from builders.common import is_unicode, not_unicode, refused
 
 PageLabel = Literal["none", "index", "printed"]
 Context = Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"]
+_RETRIEVED = ("retrieved", "gold_and_distractors")
 _USED_BY = {
-    "scope": ("context", ("retrieved", "gold_and_distractors")),
-    "page_order": ("context", ("retrieved", "gold_and_distractors")),
+    "scope": ("context", _RETRIEVED),
+    "page_order": ("context", _RETRIEVED),
     "top_k": ("context", ("retrieved",)),
     "gold_pages": ("context", ("retrieved",)),
     "distractors": ("context", ("gold_and_distractors",)),
@@ -127,7 +128,7 @@ class DocVQAOptions(mt.Options):
     @property
     def is_retrieved(self) -> bool:
         """Whether a retriever ranks pages."""
-        return self.context in ("retrieved", "gold_and_distractors")
+        return self.context in _RETRIEVED
 
     @property
     def renders_text(self) -> bool:
@@ -207,8 +208,8 @@ def clean(
         raise refused("missing-or-mistyped-field", expected, repr(answer)[:80], "answer", todo)
     if fault := not_unicode("".join(values), "answer"):  # a literal can contain a surrogate as an escape
         raise mt.Rejected(fault)
+    numbers: tuple[int, ...] = ()
     if form == "None":
-        numbers: tuple[int, ...] = ()
         is_empty = (mt.metrics.literal_list(pages) if isinstance(pages, str) else pages) == []
         mended += () if is_empty else ("pages-of-unanswerable-dropped",)
     else:
@@ -219,11 +220,9 @@ def clean(
             found, todo = ("none", "") if declared is None else (repr(pages)[:80], ", or the answer Not answerable")
             todo = f"write the pages that hold the answer{todo}"
             raise refused("no-answer-pages", "at least one page", found, field, todo)
-    escaped: dict[str, Any] = {
-        key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()
-    }
+    more = {key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
     return DocumentQuestion(
-        **escaped,
+        **more,
         id=id,
         doc=doc,
         question=mt.escape_markers(question),
