@@ -13,7 +13,7 @@ context shows what a shorter one shows.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import builders.common
 import mmlongbench.task as mt
@@ -174,8 +174,8 @@ class Asked:
         return tuple(page for page in own.pages if first <= page.index <= last)
 
     def query(self) -> mt.advanced.PageQuery:
-        """Return the search for the pages of the question; raise `Rejected` as `pages` does, or if hard negatives are
-        wanted beside answer pages, and there are none.
+        """Return the search for the pages of the question; raise `Rejected` as `pages` does, or if there are no answer
+        pages to put among hard negatives.
         """
         self.pages()
         if self.options.context == "gold_and_distractors" and not self.row.pages:
@@ -187,14 +187,12 @@ class Asked:
 
 # --- the kinds of contexts --------------------------------------------------------------------------------------------
 
-Rule: TypeAlias = Literal["answer", "best_match", "drawn", "middle", "retrieved"]
-
 
 class Chosen(NamedTuple):
     """The pages of a context, as units, and how they were chosen."""
 
-    rule: Rule
-    """How the pages were chosen that every context shows: as answer pages, or by the option `unanswerable_anchor`.
+    rule: str
+    """How the pages were chosen that every context shows: `answer` pages, or by the option `unanswerable_anchor`.
     `drawn`: no page shares a word with the question. `retrieved`: none is chosen, because a retriever found them."""
     anchor: tuple[int, ...]
     """The numbers of these pages, from 0."""
@@ -208,8 +206,7 @@ class Chosen(NamedTuple):
 def document_alone(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
     """Return the pages of the document that may be shown, from the anchor outwards."""
     row, own, documents, pages = asked.row, asked.own, asked.documents, asked.pages()
-    rule: Rule = "answer"
-    anchor = row.pages
+    rule, anchor = "answer", row.pages
     if not anchor and asked.options.unanswerable_anchor == "middle":
         rule, anchor = "middle", (pages[(len(pages) - 1) // 2].index,)
     elif not anchor:
@@ -228,10 +225,8 @@ def among_others(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
     document may not be shown, the field `excluded` of its pages has the reason.
     """
     own, documents = asked.own, asked.documents
-
-    @cache
-    def others() -> list[str]:  # only when their turn comes, since there may be very many
-        return draws.order("padding", documents.ids)
+    # drawn only when their turn comes, since there may be very many
+    others = cache(lambda: draws.order("padding", documents.ids))
 
     def padding() -> Iterator[list[mt.Unit]]:
         labels, contents = {asked.label(own)}, {own.sha256}
@@ -306,8 +301,8 @@ def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
         raise refused("too-few-distractors", expected, f"{len(allowed)} ranked pages", "", "set options.distractors")
     first = tuple(map(unit, required)) or (allowed[0],)
     rest = mt.InOrder(tuple(unit for unit in units if unit not in first))
-    rule: Rule = "answer" if required else "retrieved"
-    return Chosen(rule, row.pages if required else (), first, (rest,), ranking.gold_ranks)
+    rule, anchor = ("answer", row.pages) if required else ("retrieved", ())
+    return Chosen(rule, anchor, first, (rest,), ranking.gold_ranks)
 
 
 CONTEXTS: Mapping[str, Callable[[Asked, mt.Sources, mt.Draws], Chosen]] = {
