@@ -1,12 +1,9 @@
 """SlideVQA (Tanaka et al. 2023, arXiv:2301.04883): questions over decks of slides, which are image files.
 
-The authors' repository has a split of `annotations/qa` and a folder such as `images/test`, which holds the files
-`<deck_name>/<slug>-<page from 1>-1024.jpg`. A deck may lack slides: the others keep their numbers.
-
-The hub has Parquet files with one row for each question, which repeats the pages of its deck. A deck's pages are
-written once, as files, from the first row of the deck. One column of one row group is read at a time. A cell without
-bytes is a missing page. Other content is not judged here: a page that is no picture or too large is refused later, like
-any file.
+A deck may lack slides: the others keep their numbers. The hub's Parquet files have one row for each question, which
+repeats the pages of its deck. They are written once, as files, from the first row of the deck; one column of one row
+group is read at a time. A cell without bytes is a missing page. Other content is not judged here: a page that is no
+picture or too large is refused later, like any file.
 """
 
 import re
