@@ -16,7 +16,6 @@ import mmlongbench.task as mt
 from builders.common import is_unicode, not_unicode, refused
 
 PageLabel = Literal["none", "index", "printed"]
-Context = Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"]
 _RETRIEVED = ("retrieved", "gold_and_distractors")
 _USED_BY = {
     "scope": ("context", _RETRIEVED),
@@ -56,7 +55,7 @@ class DocVQAOptions(mt.Options):
     first for the question, among the pages that may be shown; of equally good pages, the first. If no page shares a
     word with the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise
     such questions."""
-    context: Context = "padded"
+    context: Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"] = "padded"
     """What a context shows. `padded`: the document among other documents. `natural`: the document alone. `oracle`: only
     the answer pages. `retrieved`: the pages that a retriever ranks first (see `page_retrieval` of the dataset).
     `gold_and_distractors`: the answer pages among the pages that a retriever ranks first besides them. With the scope

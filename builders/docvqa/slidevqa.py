@@ -172,7 +172,7 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
 
     """
     folder.mkdir(parents=True)
-    listed: dict[str, list[str | None] | mt.Fault] = {}
+    decks: dict[str, list[str | None]] = {}
     subfolders: dict[str, str] = {}
     for file in files:
         with mt.readers.parquet_file(file) as table:
@@ -181,9 +181,8 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
                 raise _wrong_columns(file, "deck_name", ", ".join(columns)[:120])
             first: dict[str, int] = {}  # the first row of each deck that no earlier file has
             for row, deck in enumerate(table.read(["deck_name"]).column(0).to_pylist()):
-                if isinstance(deck, str) and deck not in listed:
+                if isinstance(deck, str) and deck not in decks:
                     first.setdefault(deck, row)
-            decks: dict[str, list[str | None]] = {}
             for deck, number, cell in _cells(file, table, {row: deck for deck, row in first.items()}):
                 data, path = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
                 pages = decks.setdefault(deck, [])
@@ -194,8 +193,7 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
                     pages[number - 1] = f"{subfolder}/{released_name(name, deck, number, data)}"
                     (folder / subfolder).mkdir(exist_ok=True)
                     (folder / str(pages[number - 1])).write_bytes(data)
-            listed |= decks
-    write_list(folder, listed)
+    write_list(folder, decks)
 
 
 def _cells(file: Path, table: "ParquetFile", decks: Mapping[int, str]) -> Iterator[tuple[str, int, object]]:
