@@ -25,9 +25,7 @@ from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECT
 from mmlongbench.task.file_formats import to_json
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
-"""The packages whose versions are in a lock."""
 MAX_BYTES = 512 * 1024 * 1024
-"""The maximum size of a lock in bytes."""
 _NAMED = 5
 CANARY = "mmlongbench benchmark data, not for training: canary"
 """The words before the identifier of a canary: a text that is in the records of a release and nowhere else, so that
@@ -292,7 +290,6 @@ def versions() -> dict[str, str]:
 
 
 LockedCounter: TypeAlias = Mapping[str, Any]
-"""The counter of a dataset, as the lock has it."""
 
 
 def counted_as(counter: LockedCounter) -> str:

@@ -19,7 +19,6 @@ from mmlongbench.task.file_formats import FileFormat
 from mmlongbench.task.rows import Record
 
 _ROWS = 16
-"""How many rows of a table are read at once."""
 _MAX_GROUP = 1024 * 1024 * 1024
 """The maximum size of a row group in bytes; `publish` writes groups of at most 32 MiB, or one larger row."""
 
@@ -106,7 +105,6 @@ def _records(table: Path) -> Iterator[Record]:
 
 
 def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
-    """Write each image at all paths that the lock has for its bytes."""
     paths: dict[str, list[str]] = {}
     for name, file in lock.files.items():
         if name.startswith(f"{IMAGES}/") and is_release_path(name):

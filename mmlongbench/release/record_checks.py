@@ -129,7 +129,6 @@ class RecordChecks:
                 yield "a question does not have one example at each placement of the lock", f"{id}: at {at}"
 
     def _positions(self, record: Record, cost: ExampleCost, items: Sequence[Item]) -> Iterator[Finding]:
-        """Yield differences between the prompt, the items and the record's fields about needles."""
         counter, layout = self._dataset.counter, None
         if counter.additive:
             layout = Layout(items, cost, counter, is_by_line=self.facts.is_by_line)
