@@ -70,8 +70,6 @@ def stated_rights(
 
 
 def _read_table(path: Path) -> Iterator[tuple[str, AssetRights]]:
-    """Yield (name of an asset, what a table of licences states about it)."""
-
     def refused(place: str, expected: str, found: str, todo: str = "correct the line") -> SourceError:
         return SourceError(Fault("table-of-licences", expected, found, path.name, place, "licence.assets", todo))
 

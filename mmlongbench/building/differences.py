@@ -31,7 +31,6 @@ class Described:
 
     public: Sequence[Public]
     versions: Mapping[str, object] = field(default_factory=dict)
-    """The versions of the packages."""
     files: Files = field(default_factory=dict)
     """The files of each source; a lock has none."""
 
@@ -155,7 +154,6 @@ def _of_values(key: str, old: object, new: object) -> Iterator[str]:
 
 
 def _text(key: str, value: object) -> str:
-    """Return a value as a manifest would have it, in one line."""
     values = value if isinstance(value, list) else [value]
     if value is None:
         return "not set"

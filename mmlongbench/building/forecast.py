@@ -18,10 +18,10 @@ from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import QUESTIONS, RowCounts
+from mmlongbench.building.stages.documents import needs_ocr
 from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
@@ -128,8 +128,8 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
                     if is_read:  # this may take hours, and nothing of a forecast is kept
                         bound = bind(spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})}))
                     (plan,), _ = plan_build([bound], build_dir, executor, shared=Path(shared))
-                    with Session(build_dir.out) as session:
-                        do_stages([plan], session, executor, stages=PREPARED)
+                    with Session(build_dir.out, [plan]) as session:
+                        do_stages(session, executor, stages=PREPARED)
                         documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
                         ocr_pages = sum(len(document.pages) for document in documents)
                         found = replace(_forecast(plan, session, probe), ocr_pages=ocr_pages)
@@ -141,7 +141,6 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
 
 
 def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
-    """Forecast a dataset from a few of its questions; the questions stage must be done."""
     spec, name = plan.spec, plan.spec.name
     dataset, rows = session.dataset(name), session.questions(name)
     lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
@@ -211,7 +210,7 @@ def _cell(
     written = sum(len(to_json(finished_record(dataset, example))) for example in packed)
     seconds = time.perf_counter() - begun
     is_shared = isinstance(dataset.builder, SharedContextBuilder)
-    examples = len(packed) if is_shared else questions * len(dataset.placements())
+    examples = len(packed) if is_shared else questions * len(dataset.plan.bound.placements)
     scale = examples / len(packed) if packed else 0.0
     dry = [example for example in packed if example.ran_dry]
     # what runs out is the most frequent role beside gold and needles
@@ -232,9 +231,6 @@ def _cell(
 
 
 def _image_files(shown: dict[str, set[str]], probed: int, asked: int, dataset: Dataset) -> int:
-    """Estimate the number of different images of all questions. If the number of images in the sources is known, the
-    estimate is never larger.
-    """
     if not probed:
         return 0
     own = sum(len(ids) == 1 for ids in shown.values()) if probed > 1 else 0  # the other images are shared by questions
@@ -244,7 +240,6 @@ def _image_files(shown: dict[str, set[str]], probed: int, asked: int, dataset: D
 
 
 def _image_cost(dataset: Dataset, shown: Sequence[str]) -> tuple[float, float]:
-    """Return the mean (bytes, seconds) of an image, measured on a few images."""
     sizes, begun = [], time.perf_counter()
     images = dataset.sources.images if dataset.sources.has_images else None
     for path in shown[:: max(1, len(shown) // RENDERED)][:RENDERED]:

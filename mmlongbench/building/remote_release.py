@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building import shard_results
+from mmlongbench.building.build import log_of
 from mmlongbench.building.build_dir import WORKING, BuildDir, Shard
-from mmlongbench.building.build_log import log_of
 from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError

@@ -227,16 +227,6 @@ def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
     return {path: when if path in tables else Compared.WHERE_READ for path in paths}
 
 
-def hash_others(dataset: str, source: str, paths: Sequence[Path], progress: Progress) -> Iterator[SourceFile]:
-    """Hash files that a dataset reads besides its sources, such as those of a corpus, a tokenizer or a model."""
-    when = when_compared(paths)
-    with progress.bar(f"{dataset}: fingerprints of {source}", len(paths)) as advance:
-        for path, hashed in hash_files(paths, advance):
-            if isinstance(hashed, OSError):
-                raise hashed
-            yield SourceFile(path, dataset, source, hashed, when[path])
-
-
 def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[tuple[Path, Hashed | OSError]]:
     """Yield the hash of each file in order, or why it cannot be read; several are hashed at once.
 
@@ -311,7 +301,6 @@ class _Files(Store):
     unique: ClassVar[int] = 3
 
     def unusable(self, error: Exception) -> BuildError:
-        """Return the error to raise when the file cannot be written or read."""
         done, todo = "written", "run the command again"
         if self.is_frozen:
             done, todo = "read", "run the build, or its stage prepare, again"
@@ -395,17 +384,14 @@ class SourceFiles:
                 raise self._changed(file)
             self._proven[path] = stamp
 
-    def check_all(self, advance: Callable[[], None]) -> None:
+    def check_all(self, progress: Progress) -> None:
         """Hash every file again; the `SourceChangedError` names the first that has changed or is gone."""
         known = {file.path: file for file in self._select(_READ)}
-        found = hash_files(list(known), advance)
+        with progress.bar("finish: sources compared", len(known)) as advance:
+            found = list(hash_files(list(known), advance))
         changed = [path for path, now in found if isinstance(now, OSError) or now.sha256 != known[path].hashed.sha256]
         if changed:
             raise self._changed(known[changed[0]], len(changed) - 1)
-
-    def count(self) -> int:
-        """Return how many files `check_all` hashes."""
-        return sum(1 for _ in self._select(_READ))
 
     def names(self, dataset: str, source: str) -> set[Path]:
         """Return the paths of the files of one source."""
@@ -426,7 +412,6 @@ class SourceFiles:
         self._saved.close()
 
     def _select(self, where: str, *values: Value) -> Iterator[SourceFile]:
-        """Yield the files for which a condition of SQL is true."""
         try:
             for name, dataset, source, sha256, stamp, compared in self._saved.select(where, *values):
                 path = Path(os.fsdecode(name.removeprefix(_OURS)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from mmlongbench.building.build_dir import Shard, rows_shard
+from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import ReadRow, RowLine
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
@@ -19,11 +19,6 @@ from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
-
-
-def row_shards(session: Session, name: str) -> list[Shard]:
-    """Return one shard for a dataset, because an id may occur only once among all rows."""
-    return [rows_shard(name)]
 
 
 def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
@@ -48,7 +43,6 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
 
 
 def _as_json(row: Row, reader: str) -> dict[str, object]:
-    """Return the fields of a row as JSON; raise an error if the row is not the same when it is read back."""
     with calling("reader", reader, "row()", row):
         fields = row.model_dump(mode="json")
         try:
