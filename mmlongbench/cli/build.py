@@ -40,8 +40,7 @@ from mmlongbench.release.release import open_release
 from mmlongbench.table import Table
 
 _MB = 1024 * 1024
-_REJECTS = 20
-"""How many rejected rows `plan` prints."""
+_REJECTS = 20  # how many rejected rows `plan` prints
 limit_option = click.option(
     "--limit", type=COUNT, help="The maximum number of questions of each dataset; which ones is drawn."
 )
@@ -259,12 +258,10 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
 
 _FULL = 0.9
 """A context that is filled less than this, because the units run out, is not of its length."""
-_READ = 200
-"""How many records are read to say how full their contexts are."""
+_READ = 200  # how many records are read to say how full their contexts are
 
 
 def _warn_of_unfilled(built: Built, tasks: Iterable[Path]) -> None:
-    """Print on standard error which contexts are far from full, because the units run out."""
     cells = [(name, *cell) for name, data in built.lock.readable.items() for cell in data.cells.items()]
     dry = [(name, length, cell.missing_units) for name, length, cell in cells if cell.ran_dry]
     if not dry or "://" in str(built.out):
@@ -284,7 +281,6 @@ def _warn_of_fill(dataset: str, length: str, fill: float, missing: int) -> None:
 
 
 def _show_cell(length: str, cell: CellCounts) -> None:
-    """Print what was missing or left out at a length, and how often values occur that should be equally common."""
     if cell.missing_units:
         missing = f"up to {cell.missing_units:,} units are missing; no unit is repeated"
         say(f"  {length}: the sources were exhausted before the length was full: {missing}")
