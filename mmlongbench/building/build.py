@@ -138,12 +138,8 @@ def _finished(
 def do_stages(
     session: Session, executor: Executor, demands: Demands = NO_DEMANDS, stages: Sequence[Stage] = STAGES
 ) -> int:
-    """Run stages for all datasets, one stage after the other, and return how many shards they have.
-
-    Raises:
-        BuildError: an extension would change existing examples.
-        StrictStop, TooFewKept: see `Demands`.
-
+    """Run stages for all datasets, one stage after the other, and return how many shards they have. `Demands` may stop
+    them; an extension that would change existing examples is a `BuildError`.
     """
     names, build_dir, done = list(session.plans), session.build_dir, 0
     rejects: dict[str, list[Reject]] = {name: [] for name in names}

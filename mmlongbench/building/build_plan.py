@@ -228,13 +228,8 @@ def _write(saved: SavedPlan, build_dir: BuildDir) -> None:
 
 
 def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
-    """Return the plan that an interrupted build has saved; None if there is none or it is damaged.
-
-    The folder of the build may have been moved since the plan was saved.
-
-    Raises:
-        BuildError: the plan has the format of an earlier or later version.
-
+    """Return the plan that an interrupted build has saved; None if there is none or it is damaged, a `BuildError` if
+    another version of the format was saved. The folder of the build may have been moved since then.
     """
     try:
         saved: object = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))

@@ -70,11 +70,8 @@ def plan_extension(
     datasets: Sequence[Bound], lock: Lock, inner: BuildDir, executor: Executor
 ) -> tuple[list[DatasetPlan], str]:
     """Return the plans of a release, and a note that says what is added to the finished one; the note is empty if the
-    finished release is what the manifest asks for.
-
-    Raises:
-        BuildError: the release differs in a way that would change its examples, it was cut, or it is damaged.
-
+    finished release is what the manifest asks for. A release that differs in another way, was cut or is damaged is a
+    `BuildError`.
     """
     out = inner.extended or inner.out
     inner.root.mkdir(parents=True, exist_ok=True)

@@ -48,12 +48,8 @@ from tokenization import tokenizer_json
 
 
 def finish(session: Session, executor: Executor) -> Lock:
-    """Write what a release still lacks when all its shards are done, and return the lock, which is written last.
-
-    Raises:
-        SourceChangedError: a source has changed since it was fingerprinted.
-        BuildError: a file of the release has changed since a shard made it.
-
+    """Write what a release still lacks when all its shards are done, and return the lock, which is written last, unless
+    a source or a file of the release has changed.
     """
     build_dir, out, plans = session.build_dir, session.build_dir.out, session.plans.values()
     files: dict[str, LockedFile] = dict(session.released.images) if session.released else {}

@@ -35,7 +35,6 @@ from mmlongbench.release.lock import RetrievalCounts
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.file_formats import to_json
-from mmlongbench.task.rows import Row
 
 RENDERED = 3
 """How many images are made to estimate the size and the time of an image."""
@@ -149,8 +148,8 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     # spread evenly over the source
     probed = [rows[number * len(rows) // probe] for number in range(probe)] if len(rows) > probe else list(rows)
     begun = time.perf_counter()
+    is_shared = isinstance(dataset.builder, SharedContextBuilder)
     if plan.corpus:
-        is_shared = isinstance(dataset.builder, SharedContextBuilder)
         dataset.negatives.add(search_for(session, name, rows if is_shared else probed))
     searched = time.perf_counter() - begun
     # the ids of the packed questions that show each image, by the path of the image
@@ -158,7 +157,15 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     cells: list[CellForecast] = []
     for length in spec.lengths:
         begun = time.perf_counter()
-        examples, rejected = _packed(dataset, rows, probed, length)
+        examples, rejected = list[PackedExample](), 0
+        if is_shared:  # the examples of all questions
+            for _, packed in pack_contexts(dataset, rows, length):
+                examples += [each for each in packed if each.question.is_home] if isinstance(packed, list) else []
+        for row in () if is_shared else probed:
+            try:
+                examples += pack_row(dataset, row, length)
+            except (DoesNotFitError, Rejected):
+                rejected += 1
         for example in examples:
             for path in example.prompt.images:
                 shown.setdefault(path, set()).add(example.id)
@@ -183,34 +190,17 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     )
 
 
-def _packed(
-    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int
-) -> tuple[list[PackedExample], int]:
-    """Return the examples of the questions in `probed`, and how many do not fit. If questions share contexts, return
-    the examples of all questions.
-    """
-    examples: list[PackedExample] = []
-    if isinstance(dataset.builder, SharedContextBuilder):
-        for _, made in pack_contexts(dataset, rows, length):
-            examples += [example for example in made if example.question.is_home] if isinstance(made, list) else []
-        return examples, 0
-    rejected = 0
-    for row in probed:
-        try:
-            examples += pack_row(dataset, row, length)
-        except (DoesNotFitError, Rejected):
-            rejected += 1
-    return examples, rejected
-
-
 def _cell(
     dataset: Dataset, questions: int, length: int, packed: list[PackedExample], rejected: int, begun: float
 ) -> CellForecast:
     """Forecast a length from its packed examples; `begun` is when the work on the length began."""
     written = sum(len(to_json(finished_record(dataset, example))) for example in packed)
     seconds = time.perf_counter() - begun
-    is_shared = isinstance(dataset.builder, SharedContextBuilder)
-    examples = len(packed) if is_shared else questions * len(dataset.plan.bound.placements)
+    examples = (
+        len(packed)
+        if isinstance(dataset.builder, SharedContextBuilder)
+        else questions * len(dataset.plan.bound.placements)
+    )
     scale = examples / len(packed) if packed else 0.0
     dry = [example for example in packed if example.ran_dry]
     # what runs out is the most frequent role beside gold and needles

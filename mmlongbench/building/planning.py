@@ -22,7 +22,7 @@ from mmlongbench.building.build_plan import (
     portable,
     save_plans,
 )
-from mmlongbench.building.differences import differences, joined, of_plans, of_saved
+from mmlongbench.building.differences import Described, by_source, differences, joined, of_plans
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.out_folder import discard_made, has_expensive_results
 from mmlongbench.building.source_files import (
@@ -110,7 +110,8 @@ def save_or_refuse(
         files: list[SourceFile] = []
         with suppress(BuildError), closing(SourceFiles(build_dir)) as saved:  # else only the manifests are compared
             files = saved.all()
-        changes = differences(of_saved(before, files), of_plans(plans, versions()))
+        described = Described(before.public, before.versions, by_source(files, before.plans.values()))
+        changes = differences(described, of_plans(plans, versions()))
         if changes and has_expensive_results(build_dir, before.plans):
             raise BuildError(
                 f"--out {build_dir.out}: already holds an unfinished build that differs ({joined(changes)}); use "
@@ -365,10 +366,6 @@ def extract_sources(
 
     What an earlier plan extracted is used again if a description of the sources and of the software, which is saved
     beside it, is still true. A killed process leaves no description, so its files are written again.
-
-    Raises:
-        BuildError: the folder of the build cannot be written.
-
     """
     if type(reader).extract is Reader.extract:
         return dict(sources)

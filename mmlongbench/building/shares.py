@@ -51,12 +51,6 @@ def run_stage(
     `share` is such as `3/64`, the third of 64 shares; None is the whole. Of `demands`, `min_kept` is for `prepare`
     only; questions that do not fit at a length are not counted there. `is_restart`: `prepare` discards an unfinished
     build.
-
-    Raises:
-        BuildError: an earlier stage is not done; another build uses the folder; the folder was prepared with another
-            manifest; or an option does not belong to the stage.
-        StrictStop, TooFewKept: see `demands`.
-
     """
     number, slash, of = (share or "1/1").partition("/")
     if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) < 10**6):
@@ -97,12 +91,7 @@ def run_stage(
 
 def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Built:
     """Run the cells stage of a release whose other stages are done, and write the lock last. `tasks` are the task files
-    of the manifest; a folder never makes code run by itself.
-
-    Raises:
-        BuildError: shards of another stage are not done; the error says how many, and which command to run. Or a task
-            file is missing, or differs from the one that the build was prepared with.
-
+    of the manifest, as the build was prepared with; a folder never makes code run by itself.
     """
     build_dir = BuildDir(resolved(out))
     with _locked(build_dir, is_alone=True):

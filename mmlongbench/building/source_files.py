@@ -135,12 +135,8 @@ def fingerprint(
     """Hash the sources of a dataset; a document that is too large is refused without being read.
 
     Return the fingerprint of each source by its name, the usable documents by the names of their folders in the
-    release, why each other document is refused, by id, and all files.
-
-    Raises:
-        OSError: a file that is not part of a document cannot be read.
-        ManifestError: `exclude` names a document that does not exist.
-
+    release, why each other document is refused, by id, and all files. Raises OSError if a file that is not part of a
+    document cannot be read.
     """
     refused, too_large = _refused_unread(spec, documents)
     parts = {file for pages in documents.values() if not isinstance(pages, Fault) for file in parts_of(pages)}
@@ -176,7 +172,15 @@ def fingerprint(
         source_files += [SourceFile(path, *about, hashes[path], when.get(path, Compared.WHERE_READ)) for path in below]
     outside = hashes.keys() - {file.path for file in source_files}
     source_files += [SourceFile(path, spec.name, "a document", hashes[path]) for path in hashes if path in outside]
-    fingerprints = {name: _of_source(root, files[name], hashes) for name, root in sources.items()}
+    fingerprints: dict[str, SourceFingerprint] = {}
+    for name, root in sources.items():
+        if root.is_file():
+            sha256 = hashes[root].sha256
+        else:  # the hash of a list, which has the hash and the path of each file
+            lines = (f"{hashes[path].sha256}  {path.relative_to(root).as_posix()}\n" for path in files[name])
+            sha256 = hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+        size = sum(path.stat().st_size for path in files[name])
+        fingerprints[name] = {"files": len(files[name]), "bytes": size, "sha256": sha256}
     return fingerprints, usable, refused, source_files
 
 
@@ -201,18 +205,6 @@ def _refused_unread(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -
             found = "one that the manifest excludes"
             refused[id] = Fault("excluded", "a document to be used", found, field="exclude", is_expected=True)
     return refused, too_large
-
-
-def _of_source(root: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> SourceFingerprint:
-    """Return the fingerprint of a source. The `sha256` of a folder is the hash of a list, which has the hash and the
-    path of each file.
-    """
-    size = sum(path.stat().st_size for path in files)
-    if root.is_file():
-        return {"files": 1, "bytes": size, "sha256": hashes[root].sha256}
-    lines = "".join(f"{hashes[path].sha256}  {path.relative_to(root).as_posix()}\n" for path in files)
-    sha256 = hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
-    return {"files": len(files), "bytes": size, "sha256": sha256}
 
 
 def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:

@@ -292,16 +292,11 @@ class Costliest:
 
 def fit(target: Target, model: Model, window: int) -> tuple[float | None, Costliest, Costliest]:
     """Find a factor for the sides of all images at which every example fits the window of a model, while at a factor
-    larger by 0.01 some example does not.
+    larger by 0.01 some example does not; 1 if every example fits unchanged, None if even a hundredth is too large.
+    Return it, the costliest example at that factor (or at a hundredth), and the costliest example as it is.
 
-    The factor is 1 if every example fits unchanged. Examples with an image that the model refuses are only counted.
-    Trying a factor takes one pass over the release. Sides are rounded down, to at least one pixel. With rules that cut
-    images into tiles, a larger factor may fit again.
-
-    Returns:
-        The factor, None if even a hundredth is too large; the costliest example at that factor, at a hundredth if there
-        is none; the costliest example as it is.
-
+    Examples with an image that the model refuses are only counted. Trying a factor takes one pass over the release.
+    With rules that cut images into tiles, a larger factor may fit again.
     """
     release = target.open()
     whole = _costliest(release, model, STEPS)

@@ -107,13 +107,8 @@ def _images(file: PublicFile, cost: ExampleCost) -> Iterator[Item]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Callable[[Row], object]]:
-    """Give a function that writes a row, in the format that belongs to the path's ending.
-
-    The file appears when it is complete, or not at all.
-
-    Raises:
-        ReleaseError: the ending is not `.csv`, `.jsonl` or `.parquet`.
-
+    """Give a function that writes a row, in the format that belongs to the path's ending. The file appears when it is
+    complete, or not at all.
     """
     if path.suffix not in (".csv", ".jsonl", ".parquet"):
         raise ReleaseError(f"{path}: expected a file that ends in .csv, .jsonl, .parquet")

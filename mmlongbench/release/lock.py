@@ -433,11 +433,7 @@ def example_digest(prompt: Prompt, gold: object, lock: Lock) -> str:
     """Return the SHA-256 of a prompt, of the bytes of its images, and of its answer.
 
     Two releases that show a model the same texts and the same images, whatever the images are called, and have the same
-    answer, give the same digest.
-
-    Raises:
-        ReleaseError: the lock does not have an image of the prompt.
-
+    answer, give the same digest. An image that the lock does not have is a `ReleaseError`.
     """
     turns = []
     for turn in prompt.turns:

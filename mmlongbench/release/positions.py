@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
-from urllib.parse import unquote
 
 from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
@@ -321,14 +320,6 @@ def showing(units: Sequence[Sequence[Part]], needles: Iterable[Needle], likely: 
             found = [number for number, text in texts if any(whole for _, whole in places_of(needle, text))] or found
         numbers.update(found)
     return numbers
-
-
-def needle_ids(items: Sequence[Item]) -> list[str]:
-    """Return the ids of all needles in reading order, from their items or from those of the units that contain them."""
-    ids: list[str] = []
-    for item in items:
-        ids += [item["unit"]] if is_needle(item) else map(unquote, (item.get("inside") or "").split())
-    return ids
 
 
 def separator(items: Sequence[Item]) -> int:

@@ -37,10 +37,6 @@ def restored(
 
     The folder is made once, in the user's cache, and again if a table of the publication changes. `known` has the
     format of each public file with examples, and the number of its examples in the lock, by name.
-
-    Raises:
-        ReleaseError: a table cannot be read, or has an example or an image that the lock does not have.
-
     """
     tables = sorted(folder.glob(f"{PUBLISHED_EXAMPLES}/*/*.parquet"), key=lambda path: by_length(path.as_posix()))
     pictures = sorted(folder.glob(f"{PUBLISHED_IMAGES}/*.parquet"))

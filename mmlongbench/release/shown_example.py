@@ -178,12 +178,8 @@ NO_UNITS = "the builder does not say which units the prompt is made of: its part
 
 
 def shown_example(release: Release, example: Example) -> ShownExample:
-    """Return an example with what its release knows about it.
-
-    Raises:
-        ReleaseError: an image is missing, or the items of the example cannot be read or are not those of its prompt.
-        DraftError: the builder cannot read the record.
-
+    """Return an example with what its release knows about it. Raises ReleaseError if an image is missing, or the items
+    cannot be read or are not those of the prompt.
     """
     at = f"{example.file}, {example.id}"
     dataset = release.dataset(example.dataset)

@@ -98,10 +98,6 @@ def locked_file(path: Path) -> LockedFile:
 def items_table(path: Path) -> Iterator[Callable[[ItemColumns], None]]:
     """Write the table of items: one row for each unit of each prompt, with its position, role and tokens. Rows that are
     given to the function are written in groups.
-
-    Raises:
-        TypeError: the schema of the table has other columns than `Item`.
-
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -65,14 +65,8 @@ def _as_json(row: Row, reader: str) -> dict[str, object]:
 def read_rows(
     reader: Reader[Row], sources: SourcePaths, errata: Errata | None = None, name: str = ""
 ) -> Iterator[Row | RowFault]:
-    """Yield every row of a source, corrected and cleaned, or what is wrong with it.
-
-    Args:
-        reader: reads the source.
-        sources: the files and folders of the source, by the reader's names.
-        errata: the corrections, by the id of a row.
-        name: the reader's name in the manifest, for errors of the reader itself.
-
+    """Yield every row of a source, corrected and cleaned, or what is wrong with it. `name` is the reader's in the
+    manifest, for errors of the reader itself.
     """
     left = dict(errata or {})
     for raw in raw_rows(reader, sources, name):
