@@ -105,7 +105,6 @@ def print_grids(grids: Iterable["RenderableType"]) -> None:
 
 
 def screen_width() -> int:
-    """Return the width in characters that `print_grids` uses."""
     return _console().width
 
 
@@ -262,6 +261,5 @@ def say_wrapped(text: str, first: str = "", hanging: str = "  ", width: int = 0,
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """Print each note on a line of standard error."""
     for note in notes:
         say(f"note: {note}", err=True)

@@ -107,7 +107,6 @@ class KeptTexts:
             self.texts[known.page] = known.text
 
     def add(self, page: int, text: str) -> None:
-        """Keep the text of one more page."""
         self.texts[page] = text
         if self._path is None:
             return

@@ -87,7 +87,6 @@ class TantivyIndex(WordIndex):
         self.fingerprint = digest(json.dumps(about | {"searched by": _engine()}, sort_keys=True)).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages (see `WordIndex`)."""
         words, most = tokens(query), len(self._ranks)
         limit = min(most, k + SPARE)
         while words and limit > 0:
@@ -207,7 +206,6 @@ class RankBm25Index(WordIndex):
         self.fingerprint = digest(corpus.fingerprint, len(corpus), made_by, K1, B, TOKENS).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages (see `WordIndex`)."""
         return self._scorer.best(query, k, self._ranks)
 
 
