@@ -153,11 +153,10 @@ class ImageTables(_PictureReader):
     def listed(self, sources: mt.readers.SourcePaths, split: Split) -> Iterator[Listed]:
         """Yield the pictures with the id `<split>-<row>`."""
         found = read_set(sources["data"])
-        named, entries = (found.test_split, found.tests) if split == "test" else ("train", found.exemplars)
-        folder = "tests" if split == "test" else "exemplars"
-        for number, entry in enumerate(entries):
+        named, part = (found.test_split, "tests") if split == "test" else ("train", "exemplars")
+        for number, entry in enumerate(found.entries[part]):
             kind = "" if entry.fault else f"{entry.label:05}"
-            yield Listed(f"{named}-{number}", f"{folder}/{number}", kind, entry.file, entry.place, entry.fault)
+            yield Listed(f"{named}-{number}", f"{part}/{number}", kind, entry.file, entry.place, entry.fault)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return which partition of SUN397 is used, and how many Parquet files of a split are missing."""
@@ -169,7 +168,7 @@ class ImageTables(_PictureReader):
         if not place:
             return None
         found, index = read_set(sources["data"]), int(place[2])
-        entries = found.tests if place[1] == "tests" else found.exemplars
+        entries = found.entries[place[1]]
         picture = entries[index].picture if index < len(entries) else None
         if isinstance(picture, str):
             return mt.readers.file_inside(found.folder, picture) if found.folder else None
