@@ -134,8 +134,7 @@ def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | N
 
 
 PARQUET = ".parquet"
-_SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation"}
-_SPLITS |= {"dev": "validation", "test": "test"}
+_SPLITS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid", "validation", "dev"), "validation")
 _PART = re.compile(r".+-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")  # one of the files of a split
 
 
@@ -144,7 +143,7 @@ def is_table(source: Path) -> bool:
     return source.is_dir() or source.suffix.lower() == PARQUET
 
 
-def source_rows(source: Path, unread: Sequence[str] = ()) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
+def source_rows(source: Path, unread: tuple[str, ...] = ()) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
     """Yield (file, place, fields) of each row of a source: JSON Lines, or the Parquet files of one split (see
     `split_files`) without the columns `unread`.
     """
@@ -152,8 +151,7 @@ def source_rows(source: Path, unread: Sequence[str] = ()) -> Iterator[tuple[str,
         yield from ((source.name, f"line {line}", raw) for line, _, raw in json_lines(source))
         return
     for file in split_files(source)[0]:
-        columns = mt.readers.Columns(unread=tuple(unread))
-        yield from ((file.name, place, raw) for place, raw in table_rows(file, columns))
+        yield from ((file.name, place, raw) for place, raw in table_rows(file, mt.readers.Columns(unread=unread)))
 
 
 def split_of(name: str) -> str:
@@ -170,12 +168,7 @@ def split_files(source: Path) -> tuple[list[Path], list[str]]:
     """Return (the Parquet files of one split in the order of their names, what a user must know about this choice).
 
     They are the file that the source is, or all files of a folder that has one split. If a folder has several splits,
-    it is `test`.
-
-    Raises:
-        SourceError: there is no Parquet file; there are several splits, but not `test`; or two files have
-            one name.
-
+    it is `test`. Raises SourceError if there is no file, no split `test` among several, or a file name twice.
     """
     if not source.is_dir():
         return [source], missing_parts(split_of(source.name), [source])

@@ -110,10 +110,9 @@ def _unknown_class(found: str, expected: str) -> mt.Fault:
 
 
 def _listed(entries: Iterable[Entry], folder: Path) -> tuple[Entry, ...]:
-    """Return entries whose pictures are files below a folder, after a check of each.
-
-    A picture that cannot be found, or that is outside the folder, has a fault. Of a picture that is listed several
-    times, only the first is usable, and none if its classes differ.
+    """Return entries whose pictures are files below a folder. A picture that cannot be found, or that is outside the
+    folder, has a fault. Of a picture that is listed several times, only the first is usable, and none if its classes
+    differ.
     """
     files_of = cache(partial(_files_of, folder))
     checked = [entry if entry.fault else replace(entry, fault=_path_fault(entry, files_of)) for entry in entries]
@@ -309,11 +308,8 @@ def _cars(_: Path, folder: Path) -> PictureSet:
 
 
 def read_variable(path: Path, name: str) -> object:
-    """Return the value of a variable of a MATLAB file, as `matlab.py` prints it.
-
-    Raises:
-        SourceError: SciPy is not installed or cannot read the file within the limits, or there is no such variable.
-
+    """Return the value of a variable of a MATLAB file, as `matlab.py` prints it; raises SourceError if SciPy is not
+    installed or cannot read the file within the limits, or there is no such variable.
     """
     expected, todo = "a MATLAB file of version 5", _AGAIN
     try:

@@ -159,7 +159,6 @@ class ImageTables(_PictureReader):
             yield Listed(f"{named}-{number}", f"{part}/{number}", kind, entry.file, entry.place, entry.fault)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
-        """Return which partition of SUN397 is used, and how many Parquet files of a split are missing."""
         return read_set(sources["data"]).notes
 
     def image(self, sources: mt.readers.SourcePaths, name: str) -> mt.readers.PictureFile | None:
@@ -226,7 +225,6 @@ class INaturalist(_PictureReader):
         return picture_below(sources["images"], name)
 
     def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
-        """Return every category with a usable picture in one of the two files, by `<supercategory>/<name>`."""
         pairs = (pair for split in ("train", "test") for pair in _annotations(sources[split]).categories.values())
         names = {f"{domain}/{name}": (name, domain) for domain, name in pairs}
         train, test = (sources[split].name.split(".")[0] for split in ("train", "test"))
