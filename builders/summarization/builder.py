@@ -42,17 +42,13 @@ class SummaryOptions(mt.Options):
 
 
 INSTRUCTIONS = {
-    "report": (
-        "You are given a government report from U.S. Government Accountability Office (GAO), and you are tasked to "
-        "summarize the report. Write a concise summary (around 550 words) organized in multiple paragraphs. Where "
-        "applicable, the summary should contain a short description of why GAO did this study, what GAO found, and "
-        "what GAO recommends.\n\nGovernment Report:\n"
-    ),
-    "case": (
-        "You are given the legal documents in a civil rights lawsuit, and you are tasked to summarize the case. Write "
-        "a concise summary of one paragraph (200 to 250 words). The summary should contain a short description of the "
-        "background, the parties involved, and the outcomes of the case.\n\nLegal documents:\n"
-    ),
+    "report": "You are given a government report from U.S. Government Accountability Office (GAO), and you are tasked "
+    "to summarize the report. Write a concise summary (around 550 words) organized in multiple paragraphs. Where "
+    "applicable, the summary should contain a short description of why GAO did this study, what GAO found, and what "
+    "GAO recommends.\n\nGovernment Report:\n",
+    "case": "You are given the legal documents in a civil rights lawsuit, and you are tasked to summarize the case. "
+    "Write a concise summary of one paragraph (200 to 250 words). The summary should contain a short description of "
+    "the background, the parties involved, and the outcomes of the case.\n\nLegal documents:\n",
 }
 _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
@@ -213,11 +209,6 @@ def removed_pages(
 
     A page without text among the first ones could be the summary, so it is removed. It does not count as a summary page
     that was found.
-
-    Raises:
-        Rejected: the report has hardly any text, no page outside the summary, or a later page that repeats too much of
-            the summary; or no summary page is found and `must_be_found`.
-
     """
     take_out = "take the document out of the source"
     without = [number for number, text in enumerate(texts) if not mt.advanced.has_words(text)]

@@ -145,12 +145,7 @@ def _number(id: str) -> str:
 
 
 def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | mt.Fault]]:
-    """Yield (file, place, fields) of each report of a file or of a folder, file after file, Parquet files first.
-
-    Raises:
-        SourceError: there is no report, or the Parquet files have no ids or no sections of summaries.
-
-    """
+    """Yield (file, place, fields) of each report of a file or of a folder, file after file, Parquet files first."""
     tables, _, texts = _files(source)
     if not tables and not texts:
         expected, todo = "files that end in .json, .jsonl or .parquet", "give the folder of the reports of GAO"
@@ -208,7 +203,7 @@ def _one_report(file: Path, *, is_given: bool) -> dict[str, object] | mt.Fault |
 
 
 def _other_form(columns: Sequence[str], file: str = "") -> mt.Fault:
-    """Return the fault of a form of the hub without sections of summaries or without ids."""
+    # a form of the hub without ids, or without sections of summaries
     reason, why = "reports-without-ids", "without ids no PDF can be found (ccdv/govreport-summarization has none)"
     if "id" in columns:
         reason = "summary-without-sections"

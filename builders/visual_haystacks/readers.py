@@ -17,7 +17,6 @@ class PhotographQuestion(mt.Row):
     question: str
     """The question, without markers of images."""
     answer: Literal["Yes", "No"]
-    """The answer."""
     needles: tuple[str, ...]
     """The photographs that the question is about, by their names in the source."""
     negatives: tuple[str, ...] = ()
@@ -49,10 +48,6 @@ def read_objects(annotations: Path, images: Path) -> Objects:
 
     The pictures of `instances_train2017.json` are in `train2017/`, which may be the root itself. If there is no such
     folder, the folder with a picture is searched for below the root.
-
-    Raises:
-        SourceError: the file is not in COCO's form, or an instance has a category that is not listed.
-
     """
     split = annotations.stem.removeprefix("instances_")
     is_known = split != annotations.stem and ((images / split).is_dir() or images.name == split)
@@ -234,10 +229,8 @@ PREFIX = "coco/"
 
 
 def _question_files(source: Path) -> dict[str, Path]:
-    """Return the files of questions by their path below the source, those with the largest number in their name first.
-
-    In a folder, also in its subfolders, they are the files `visual_haystack_*.json` or, without such files, all that
-    end in `.json`.
+    """Return the files of questions by their path below the source, those with the largest number in their name first:
+    in a folder, all `visual_haystack_*.json` or, without such files, all that end in `.json`.
     """
     if not source.is_dir():
         return {source.name: source}
@@ -362,7 +355,6 @@ _ASKED = re.compile(
 
 
 def _text(fields: Mapping[str, object], name: str) -> str:
-    """Return the text of a field without the space around it."""
     text = fields.get(name)
     if fault := not_text(fields, name, _SHOWN) or not_unicode(str(text), name):
         raise mt.Rejected(fault)
@@ -389,7 +381,6 @@ def _names(fields: Mapping[str, object], field: str, *, least: int = 0, prefix: 
 
 
 def _yes_or_no(text: str, field: str) -> Literal["Yes", "No"]:
-    """Return the answer of a text that is this word in upper or lower case, with or without a point after it."""
     word = text.rstrip(".").casefold()
     if word not in ("yes", "no"):
         todo = "correct the answer in the source or with errata"
