@@ -19,8 +19,6 @@ CATEGORIES = ("find-text", "find-image", "count-text", "count-image", "infer-cho
 Span: TypeAlias = tuple[int, int]
 WEB = "obelics"
 """The name of the folder of pictures from web pages, in the source and in a release."""
-PAGE_BREAK = "</s>"
-"""The break between the pages of some contexts; it is not part of a page's text."""
 MAX_NEEDLE = 10_000
 """The maximum characters of a needle, which is a sentence."""
 MAX_COUNT = 10**6
@@ -31,7 +29,7 @@ _WHOLE = re.compile(r"[0-9]{1,9}(?:\.0{1,9})?")
 class Fields:
     """The fields of a row of any category; needles, options and answer are read later, depending on the category."""
 
-    id: str
+    id: int
     context: str
     """The context without page breaks, with a marker for each picture."""
     question: str
@@ -45,8 +43,8 @@ class Fields:
 
 def read_fields(raw: Mapping[str, object]) -> Fields:
     """Return the fields of a row; raises Rejected."""
-    if type(raw.get("id")) is not int:
-        refuse(MISTYPED, "an integer", repr(raw.get("id")), "id")
+    if type(id := raw.get("id")) is not int:
+        refuse(MISTYPED, "an integer", repr(id), "id")
     for field in ("context", "question"):
         if not isinstance(text := raw.get(field), str) or not text.strip():
             refuse(MISTYPED, "a text", repr(text)[:80], field)
@@ -67,8 +65,8 @@ def read_fields(raw: Mapping[str, object]) -> Fields:
         refuse("pattern-unknown", expected, f"{len(cartoons)} at other places", "images_list")
     shown = cartoons if len(cartoons) == of_question else last
     return Fields(
-        f"mm-niah-{raw['id']}",
-        context.replace(PAGE_BREAK, "\n\n"),
+        id,
+        context.replace("</s>", "\n\n"),  # the break between the pages of some contexts
         question,
         raw.get("answer"),
         meta,
@@ -81,8 +79,9 @@ def read_question(fields: Fields) -> HaystackQuestion:
     """Return the question of a row; raises Rejected. `meta.category` says what the row asks or, if this is none of
     `CATEGORIES`, the other fields do.
     """
-    category = next((name for name in CATEGORIES if name == fields.meta.get("category")), None)
-    category = category or _category_by_fields(fields)
+    category = fields.meta.get("category")
+    if category not in CATEGORIES:
+        category = _category_by_fields(fields)
     if category == "count-text":
         return _counts_statements(fields)
     if category == "count-image":
@@ -202,9 +201,9 @@ def _question(fields: Fields, kind: str, needles: Iterable[str], **others: Any) 
     hidden = tuple(HiddenNeedle.model_validate({"id": f"needle-{n}", kind: body}) for n, body in enumerate(needles))
     is_mended = kind == "text" and any("\n" in needle.strip() for needle in fields.meta["needles"])
     repairs = ("needle-on-several-lines",) if is_mended else ()
-    pages = (f"row-{fields.id.removeprefix('mm-niah-')}",)
     about: dict[str, Any] = {"question": fields.question, "shown": fields.shown, **others}
-    return HaystackQuestion(id=fields.id, pages=pages, needles=hidden, repairs=repairs, **about)
+    id, pages = f"mm-niah-{fields.id}", (f"row-{fields.id}",)
+    return HaystackQuestion(id=id, pages=pages, needles=hidden, repairs=repairs, **about)
 
 
 def _sentences(fields: Fields) -> list[str]:

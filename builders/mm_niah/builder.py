@@ -61,32 +61,6 @@ class MMNIAHOptions(mt.Options):
     of the source stays."""
 
 
-RECORD_FIELDS: Mapping[str, str] = {
-    "id": "The id of the question, the same at every length and placement.",
-    "question": "The question as it is asked; when counting over pictures, it has one `<image>` for each picture of "
-    "needle_image_list.",
-    "question_source": "The question of the source; only if it names pictures by ordinals, such as `the second image`.",
-    "ordinal": "The place, from 1, that the question names, or null if the ordinal is left out; only with "
-    "question_source.",
-    "ordinal_source": "The place, from 1, that the question of the source names; a list if it names several; only "
-    "with question_source.",
-    "answer": "A text; the index of the right choice in choices_image; or counts: one for each needle of text in the "
-    "order of the prompt, or one for each picture of the context.",
-    "answer_total": "The sum of the counts of the needles; only when counting over pictures.",
-    "answer_needles": "The counts of the needles alone, in the order of the prompt; only when counting over pictures.",
-    "ctxs": "The units of the context in the order of the prompt: text (`<image>` for a picture), type (text or "
-    "image), len (tokens of its text), and has_answer or has_ans (whether it is or contains a needle).",
-    "positive_ctxs": "The needles in the order of the prompt, with the keys of ctxs; a picture also has image (its "
-    "path below `mmlb_image/mm-niah/`) and nid (the needle's id).",
-    "category": "The category in the public files, such as find-text or count-image.",
-    "image_list": "The paths of the pictures of the context below `mmlb_image/`, in the order of the prompt.",
-    "choices_image": "The paths of the pictures to choose from, in the order of the letters; only with needles that "
-    "are pictures, except when counting.",
-    "needle_image_list": "The path of the right choice or, when counting, the paths of the pictures beside the "
-    "question; only with needles that are pictures.",
-}
-
-
 class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
     """Needles among interleaved text and images."""
 
@@ -94,7 +68,32 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
     options: MMNIAHOptions
 
     options_type: ClassVar[type[mt.Options]] = MMNIAHOptions
-    record_fields: ClassVar[Mapping[str, str]] = RECORD_FIELDS
+    record_fields: ClassVar[Mapping[str, str]] = {
+        "id": "The id of the question, the same at every length and placement.",
+        "question": "The question as it is asked; when counting over pictures, it has one `<image>` for each picture "
+        "of needle_image_list.",
+        "question_source": "The question of the source; only if it names pictures by ordinals, such as `the second "
+        "image`.",
+        "ordinal": "The place, from 1, that the question names, or null if the ordinal is left out; only with "
+        "question_source.",
+        "ordinal_source": "The place, from 1, that the question of the source names; a list if it names several; only "
+        "with question_source.",
+        "answer": "A text; the index of the right choice in choices_image; or counts: one for each needle of text in "
+        "the order of the prompt, or one for each picture of the context.",
+        "answer_total": "The sum of the counts of the needles; only when counting over pictures.",
+        "answer_needles": "The counts of the needles alone, in the order of the prompt; only when counting over "
+        "pictures.",
+        "ctxs": "The units of the context in the order of the prompt: text (`<image>` for a picture), type (text or "
+        "image), len (tokens of its text), and has_answer or has_ans (whether it is or contains a needle).",
+        "positive_ctxs": "The needles in the order of the prompt, with the keys of ctxs; a picture also has image "
+        "(its path below `mmlb_image/mm-niah/`) and nid (the needle's id).",
+        "category": "The category in the public files, such as find-text or count-image.",
+        "image_list": "The paths of the pictures of the context below `mmlb_image/`, in the order of the prompt.",
+        "choices_image": "The paths of the pictures to choose from, in the order of the letters; only with needles "
+        "that are pictures, except when counting.",
+        "needle_image_list": "The path of the right choice or, when counting, the paths of the pictures beside the "
+        "question; only with needles that are pictures.",
+    }
 
     @property
     def spec(self) -> mt.advanced.TaskSpec:
@@ -227,19 +226,15 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         return mt.Choices(tuple(map(mt.Image, paths)), record["answer"]) if paths else None
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the picture that is a needle or contains one; if there are several such pictures, the first by name;
-        empty if needles are texts.
-
-        Rows that share this picture are resampled together, even if they have other pictures too. A needle of text
-        belongs to its row alone.
+        """Return the picture that is a needle or contains one; if there are several, the first by name: rows that share
+        only another picture count as independent. It is empty if needles are texts, which belong to their row alone.
         """
         images = (needle["image"] for needle in record.get("positive_ctxs") or () if needle.get("image"))
         return min(images, default="")
 
     def remarks(self, record: mt.Record) -> Iterator[mt.advanced.Remark]:
-        """Yield up to two remarks. One says whether the ordinals of the question name its needles; this is promised if
-        the option `ordinal` is `rewrite`. The other one says whether a filler picture belongs to a question, by the
-        names alone; the bytes of pictures are compared when a release is built.
+        """Yield whether the ordinals of the question name its needles; and whether a filler picture belongs to a
+        question, by the names alone, since the bytes of pictures are compared when a release is built.
         """
         # Needles are the pictures whose `has_ans` is true or, if there are none, those in `positive_ctxs`.
         pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == mt.advanced.MARKER]
@@ -278,8 +273,7 @@ def haystack(
     which they are taken and shown. Pictures are optional: a picture that does not fit may be left out.
 
     Units are excluded that would reveal a needle: passages with a needle, an answer or a counted symbol; and pictures
-    that any question of the source is about, or that were made for one. `asked_about` has the needles, choices and
-    shown pictures of this question.
+    that any question of the source is about, such as those in `asked_about`, or that were made for one.
     """
     needles = [needle.text for needle in row.needles if needle.text]
     holds_needle = mt.advanced.holder(needles)

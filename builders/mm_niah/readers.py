@@ -109,8 +109,6 @@ def _page(parts: Callable[[_Raw], WebPage | mt.Fault], read: Callable[[], _Raw |
 
 # --- OBELICS ----------------------------------------------------------------------------------------------------------
 
-_END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
-"""The text at the end of a page."""
 _TAKE_OUT = "take the page out, or download the file again"
 
 
@@ -163,8 +161,7 @@ def obelics_page(raw: _Raw) -> WebPage | mt.Fault:
     """
     texts, images, entries = raw.get("texts"), raw.get("images"), raw.get("metadata")
     if not isinstance(texts, list) or not isinstance(images, list) or len(texts) != len(images):
-        expected = "two lists of one length"
-        return mt.Fault(MISTYPED, expected, "something else", field="texts, images", todo=_TAKE_OUT)
+        return mt.Fault(MISTYPED, "two lists of one length", "something else", field="texts, images", todo=_TAKE_OUT)
     try:  # the source stores this list as a text
         entries = json.loads(entries) if isinstance(entries, str) else entries
     except (ValueError, RecursionError):
@@ -178,7 +175,7 @@ def obelics_page(raw: _Raw) -> WebPage | mt.Fault:
             expected, found = "a text or a URL, the other null", repr((text, url))[:80]
             return mt.Fault("text-or-image", expected, found, field=f"[{index}]", todo=_TAKE_OUT)
         if url is None:
-            parts.append(given.replace(_END, " "))
+            parts.append(given.replace("END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED", " "))
             continue
         name = entry.get("formatted_filename") if isinstance(entry, dict) else None
         name = PurePosixPath(name).name if isinstance(name, str) else ""
@@ -199,8 +196,6 @@ _LISTS = ("needles", "choices", "shown")
 
 class OwnPages(mt.readers.Reader[HaystackQuestion]):
     """Reads your own pages and pictures as a haystack, with your own needles."""
-
-    # A picture that any question names is never a filler of a haystack.
 
     row_type: ClassVar[type[mt.Row]] = HaystackQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
@@ -280,7 +275,6 @@ class OwnPages(mt.readers.Reader[HaystackQuestion]):
 
 
 def _files(source: Path) -> dict[str, Path]:
-    """Return the files of pages by their paths below the folder."""
     if source.is_file():
         return {source.name: source}
     pages = (file for file in mt.readers.visible_files(source) if file.suffix.lower() in ENDINGS)
@@ -308,9 +302,7 @@ def _text(root: Path, file: Path) -> str | mt.Fault:
 
 
 def _parts(root: Path, page: str, file: Path) -> WebPage:
-    """Return the parts of a page in order: texts and, in Markdown, pictures, which are named by their paths below the
-    folder. The result is empty if the page is not text.
-    """
+    # texts and, in Markdown, pictures, which are named by their paths below the folder
     text = _text(root, file)
     if isinstance(text, mt.Fault):
         return []

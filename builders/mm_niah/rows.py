@@ -87,7 +87,6 @@ class HaystackQuestion(mt.Row):
 
 
 def refuse(reason: str, expected: str, found: str, field: str, todo: str = CORRECT) -> NoReturn:
-    """Refuse a row; the reject names the field, what was expected and what was found."""
     raise mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
 
 

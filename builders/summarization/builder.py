@@ -93,9 +93,6 @@ class Summary(mt.advanced.Builder[Summarised]):
         )
 
     def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft. It takes each document from its beginning, and always includes the first page of the longest
-        document.
-        """
         kind = self.options.kind
         if row.kind != kind:
             todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
@@ -114,15 +111,15 @@ class Summary(mt.advanced.Builder[Summarised]):
             if summary is None:
                 expected, found = f"a {options.reference} summary", ", ".join(written)
                 raise refused("no-such-summary", expected, found, "summary", "set options.reference")
-        pages = [[page for page in document.pages if page.index not in removed] for document in documents]
-        units = [
-            [_page_unit(page.path, page.index, number, document=id) for page in kept]
-            for number, (id, kept) in enumerate(zip(row.docs, pages, strict=True))
-        ]
-        counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
         as_text = partial(with_text, sources.documents)
-        if packs_text:
-            units = [[*map(as_text, kept)] for kept in units]
+        units: list[list[mt.Unit]] = []
+        counts: dict[str, int] = {}
+        for number, (id, document) in enumerate(zip(row.docs, documents, strict=True)):
+            kept = [page for page in document.pages if page.index not in removed]
+            pages = [_page_unit(page.path, page.index, number, document=id) for page in kept]
+            units.append([*map(as_text, pages)] if packs_text else pages)
+            counts[document.name] = len(pages)
+        # each document is taken from its beginning; the first page of the longest one is always shown
         first, *others = mt.by_divisor(units).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
         question, opening = mt.advanced.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
@@ -177,9 +174,7 @@ def _ask(kind: str) -> tuple[mt.Part, ...]:
 
 
 def _page_unit(path: str, index: int, number: int = 0, **data: object) -> mt.Unit:
-    """Return a page as an image, after a line that names its document and has the page's number, from 0; `number` is
-    the place of the document, and `data` is added to the unit's.
-    """
+    # the line before a page has its number, from 0; `number` is the place of its document
     unit = page_unit(path, index, "own", (number, index), f" (page {index})")
     return replace(unit, data={**unit.data, **data})
 
@@ -205,10 +200,8 @@ _HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
 def removed_pages(
     texts: Sequence[str], sections: Sequence[Section], share: float, first_pages: int, must_be_found: bool
 ) -> dict[int, str]:
-    """Return the pages to remove from a report: its summary pages (see `find_highlights`), each with the reason.
-
-    A page without text among the first ones could be the summary, so it is removed. It does not count as a summary page
-    that was found.
+    """Return the pages to remove from a report, each with the reason: its summary pages (see `find_highlights`), and
+    first pages without text, which could be the summary, but do not count as a summary page that was found.
     """
     take_out = "take the document out of the source"
     without = [number for number, text in enumerate(texts) if not mt.advanced.has_words(text)]
@@ -241,9 +234,9 @@ def find_highlights(
     continue a summary page are summary pages, too.
     """
     pages = [grams(text) for text in texts]
-    # reports repeat their recommendations, so sections about them are not compared with `share`
     titled = [(section.section_title.casefold(), grams("\n".join(section.paragraphs))) for section in sections]
     whole = frozenset[str]().union(*(runs for _, runs in titled))
+    # reports repeat their recommendations, so sections about them are not compared with `share`
     told = frozenset[str]().union(*(runs for title, runs in titled if "recommend" not in title)) or whole
     covers, holds = [_share(page, told) for page in pages], [_share(page, whole) for page in pages]
     removed: dict[int, str] = {}
@@ -271,9 +264,8 @@ def find_highlights(
 
 
 def heading_in(text: str) -> str:
-    r"""Return the first of GAO's headings in a text; empty if there is none.
-
-    A heading is alone on its lines; or it begins a line with text after it, in GAO's spelling or in capitals.
+    r"""Return the first of GAO's headings in a text; empty if there is none. A heading is alone on its lines; or it
+    begins a line with text after it, in GAO's spelling or in capitals.
 
     >>> heading_in("Highlights\nW HAT  GAO F OUND\nThe agency"), heading_in("what GAO found in 2009")
     ('What GAO Found', '')

@@ -43,7 +43,6 @@ class SummaryReader(mt.readers.Reader[Summarised]):
     row_type: ClassVar[type[mt.Row]] = Summarised
 
     def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
-        """Return every PDF below the folder, by its name without the ending."""
         return mt.readers.pdfs_by_name(sources["documents"])
 
 
@@ -256,9 +255,8 @@ def _sections(value: object) -> Iterator[Section]:
 
 
 class MultiLexSum(SummaryReader):
-    """Reads cases of the Civil Rights Litigation Clearinghouse from Multi-LexSum (Shen et al. 2022, arXiv:2206.10883).
-
-    The documents' texts (`sources.json`, or the field `sources`) are not needed.
+    """Reads cases of the Civil Rights Litigation Clearinghouse from Multi-LexSum (Shen et al. 2022,
+    arXiv:2206.10883).
     """
 
     sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
@@ -279,7 +277,7 @@ class MultiLexSum(SummaryReader):
             for line, _, fields in mt.readers.json_lines(path):
                 yield mt.readers.raw_row(_case_id(fields) or f"line-{line}", fields, path.name, f"line {line}")
             return
-        columns = mt.readers.Columns(unread=("sources",))
+        columns = mt.readers.Columns(unread=("sources",))  # the documents' texts
         rows = ((file, *row) for file in split_files(path).files for row in mt.readers.table_rows(file, columns))
         for index, (file, place, fields) in enumerate(rows):
             yield mt.readers.raw_row(_case_id(fields) or f"row-{index}", fields, file.name, place)
@@ -320,7 +318,6 @@ class MultiLexSum(SummaryReader):
         return Summarised(id=id, kind="case", docs=documents, sections=sections)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
-        """Return which split is read."""
         return split_files(sources["cases"]).notes if _is_table(sources["cases"]) else ()
 
 

@@ -108,11 +108,8 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
         return [mt.Image(path) for path in record["needles"]]
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the photograph that the question is about; if there are several, the first by name; empty for files
-        that others made, which do not name it.
-
-        Questions that share this photograph are resampled together, even if they have other photographs too. Questions
-        that share only another photograph count as independent.
+        """Return the photograph that the question is about; if there are several, the first by name: questions that
+        share only another photograph count as independent. Files that others made do not name it.
         """
         return min(record.get("needles", ()), default="")
 

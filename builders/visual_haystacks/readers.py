@@ -17,6 +17,7 @@ class PhotographQuestion(mt.Row):
     question: str
     """The question, without markers of images."""
     answer: Literal["Yes", "No"]
+    """The answer."""
     needles: tuple[str, ...]
     """The photographs that the question is about, by their names in the source."""
     negatives: tuple[str, ...] = ()
@@ -30,6 +31,11 @@ class PhotographQuestion(mt.Row):
 # --- the objects that pictures show -----------------------------------------------------------------------------------
 
 _FORM = "COCO's instance annotations such as `instances_train2017.json`, with images, annotations and categories."
+_PREFIX = "coco/"
+"""The prefix that names of pictures have in older files."""
+_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+_NOT_READ = (".heic", ".heif", ".avif", ".tif", ".tiff", ".bmp", ".gif")
+"""The endings of other pictures, which are named and not used."""
 _KEPT = ("images", "annotations", "categories", "id", "file_name", "name")
 
 
@@ -119,16 +125,13 @@ class _PhotographReader(mt.readers.Reader[PhotographQuestion]):
     def _question(self, raw: mt.readers.RawRow, objects: Objects | None) -> PhotographQuestion: ...
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> PhotographQuestion:
-        """Return a question with its anchor in the annotations' spelling, and without negatives that show the anchor.
-
-        If the annotations do not know the anchor, the anchor becomes empty, so no picture is taken from the pool.
-        """
+        """Return a question with the annotations' spelling of its anchor, without negatives that show the anchor."""
         objects = self._annotated(sources)
         row = self._question(raw, objects)
         if objects is None:
             return row
         anchor = objects.spelling.get(row.anchor.casefold(), "")
-        if not anchor:
+        if not anchor:  # then no picture is taken from the pool
             return row.model_copy(update={"anchor": "", "repairs": ("anchor-unknown-pool-unused",)})
         lacking = next((name for name in row.needles if anchor not in objects.shown.get(name, (anchor,))), None)
         if lacking is not None:
@@ -211,8 +214,8 @@ class VisualHaystacks(_PhotographReader):
             id=raw.id,
             question=question,
             answer=_yes_or_no(answer, said),
-            needles=_names(fields, "pos_image", least=1, prefix=PREFIX),
-            negatives=_names(fields, "neg_image", prefix=PREFIX),
+            needles=_names(fields, "pos_image", least=1, prefix=_PREFIX),
+            negatives=_names(fields, "neg_image", prefix=_PREFIX),
             anchor=asked_objects(question)[0],
         )
 
@@ -222,10 +225,6 @@ class VisualHaystacks(_PhotographReader):
     def shows(self, sources: mt.readers.SourcePaths) -> Mapping[str, frozenset[str]]:
         objects = self._annotated(sources)
         return objects.shown if objects else {}
-
-
-PREFIX = "coco/"
-"""The prefix that names of pictures have in older files."""
 
 
 def _question_files(source: Path) -> dict[str, Path]:
@@ -258,16 +257,15 @@ def _key(fields: Mapping[str, object]) -> tuple[str, tuple[str, ...]] | None:
     question = first.get("value") if isinstance(first, dict) else None
     if not isinstance(needles, list) or not isinstance(question, str):
         return None
-    names = sorted(name.removeprefix(PREFIX) for name in needles if isinstance(name, str))
+    names = sorted(name.removeprefix(_PREFIX) for name in needles if isinstance(name, str))
     return (" ".join(question.split()), tuple(names)) if names else None
 
 
 class Photographs(_PhotographReader):
     """Reads your own photographs and questions about them.
 
-    Distractors are the negatives of a line, then the pool. With annotations the pool is all annotated pictures without
-    the anchor object. Without annotations it is every picture of the folder that is not a needle of any question, and
-    any of these may stand beside any needle. So the folder must not hold other pictures that would answer a question.
+    Without annotations the pool is every picture of the folder that is not a needle of any question, and any of these
+    may stand beside any needle. So the folder must not hold other pictures that would answer a question.
     """
 
     source_forms: ClassVar[Mapping[str, str]] = {
@@ -328,11 +326,6 @@ class Photographs(_PhotographReader):
             except mt.Rejected:  # the row is rejected when it is read
                 continue
         return {name: frozenset() for name in _pictures(sources["images"], _ENDINGS) if name not in needles}
-
-
-_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
-_NOT_READ = (".heic", ".heif", ".avif", ".tif", ".tiff", ".bmp", ".gif")
-"""The endings of other pictures, which are named and not used."""
 
 
 def _pictures(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
@@ -406,8 +399,6 @@ def asked_objects(question: str) -> tuple[str, str]:
 
     >>> asked_objects("For the image with a truck, is there a dog?")
     ('truck', 'dog')
-    >>> asked_objects("For all images with an apple, do any of them contain a wine glass?")
-    ('apple', 'wine glass')
     """
     # questions of Visual Haystacks have about a hundred characters
     found = _ASKED.search(" ".join(question.split())) if len(question) <= 1_000 else None
