@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 import mmlongbench.task as mt
-from builders.common import PARQUET, refused, split_files
+from builders.common import PARQUET, is_table, refused, source_rows, split_files
 
 Kind = Literal["report", "case"]
 
@@ -272,15 +272,10 @@ class MultiLexSum(SummaryReader):
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each case, with its own id or, without one, `line-<n>` from 1, or `row-<n>` from 0 in Parquet."""
-        path = sources["cases"]
-        if not _is_table(path):
-            for line, _, fields in mt.readers.json_lines(path):
-                yield mt.readers.raw_row(_case_id(fields) or f"line-{line}", fields, path.name, f"line {line}")
-            return
-        columns = mt.readers.Columns(unread=("sources",))  # the documents' texts
-        rows = ((file, *row) for file in split_files(path).files for row in mt.readers.table_rows(file, columns))
-        for index, (file, place, fields) in enumerate(rows):
-            yield mt.readers.raw_row(_case_id(fields) or f"row-{index}", fields, file.name, place)
+        cases = sources["cases"]
+        for index, (file, place, fields) in enumerate(source_rows(cases, unread=("sources",))):  # the documents' texts
+            id = f"row-{index}" if is_table(cases) else place.replace(" ", "-")
+            yield mt.readers.raw_row(_case_id(fields) or id, fields, file, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> Summarised:
         fields, id = raw.fields, _case_id(raw.fields)
@@ -318,11 +313,8 @@ class MultiLexSum(SummaryReader):
         return Summarised(id=id, kind="case", docs=documents, sections=sections)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
-        return split_files(sources["cases"]).notes if _is_table(sources["cases"]) else ()
-
-
-def _is_table(cases: Path) -> bool:
-    return cases.is_dir() or cases.suffix.lower() == PARQUET
+        cases = sources["cases"]
+        return split_files(cases)[1] if is_table(cases) else ()
 
 
 def _case_id(fields: Mapping[str, object] | mt.Fault) -> str | None:
