@@ -13,9 +13,9 @@ from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 import mmlongbench.task as mt
+from builders.common import refused
 
 WebPage: TypeAlias = Sequence[str | mt.Image]
-CORRECT = "correct the row in the source or with errata, or take it out"
 MISTYPED = "missing-or-mistyped-field"
 MAX_PLACE = 9_999
 """The highest place of a picture that is named in words."""
@@ -86,8 +86,11 @@ class HaystackQuestion(mt.Row):
     """The ids of the question's own web pages, which are taken before all others."""
 
 
-def refuse(reason: str, expected: str, found: str, field: str, todo: str = CORRECT) -> NoReturn:
-    raise mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
+_CORRECT = "correct the row in the source or with errata, or take it out"
+
+
+def refuse(reason: str, expected: str, found: str, field: str, todo: str = _CORRECT) -> NoReturn:
+    raise refused(reason, expected, found, field, todo)
 
 
 def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
