@@ -1,5 +1,5 @@
-"""The question that the readers of MM-NIAH make for its builder, what must hold for it, and the pictures that it names
-by ordinals, such as "the second image".
+"""The question that the readers of MM-NIAH make for its builder: what must hold for it, the pictures that it names by
+ordinals, such as "the second image", and how it is asked.
 """
 
 import re
@@ -212,6 +212,7 @@ def without_ordinal(question: str, named: NamedPicture) -> str | None:
 
 
 def _key(words: str) -> str:
+    # "one hundred and first" and "One hundred  first" are one ordinal
     return " ".join(word for word in _WORD.findall(words.lower()) if word != "and")
 
 
@@ -222,6 +223,9 @@ def _places() -> tuple[Mapping[str, int], re.Pattern[str]]:
     word = rf"(?:{'|'.join(sorted({word for key in places for word in key.split()}))}|\d{{1,4}}(?:st|nd|rd|th))"
     run = rf"{word}(?:(?:\s*,\s*|-|\s+)(?:and\s+)?{word}){{0,24}}"
     return places, re.compile(rf"\bthe\s+({run})\s+(?:image|picture|photo(?:graph)?)s?\b", re.IGNORECASE)
+
+
+# --- how a question is asked ------------------------------------------------------------------------------------------
 
 
 def worded(
