@@ -17,9 +17,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded in UTF-8. A text with half a surrogate pair cannot be encoded; file names
-    and JSON may have such texts.
-    """
+    """Return whether a text can be encoded in UTF-8; file names and JSON may have half a surrogate pair."""
     return not _SURROGATE.search(text)
 
 
@@ -38,15 +36,14 @@ def source_error(reason: str, expected: str, found: str, file: str, todo: str, f
 
 def not_unicode(text: str, field: str) -> Fault | None:
     """Return the fault of a field whose text cannot be encoded; None if the text can be encoded."""
+    if is_unicode(text):
+        return None
     todo = "write the text in valid Unicode"
-    lone = Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
-    return None if is_unicode(text) else lone
+    return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
 
 
 def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
-    """Return the fault of a field that is missing or has the wrong type. It shows at most `most` characters of the
-    value.
-    """
+    """Return the fault of a field that is missing or mistyped. It shows at most `most` characters of the value."""
     found = repr(raw[field])[:most] if field in raw else "nothing"
     return Fault("missing-or-mistyped-field", expected, found, field=field, todo=CORRECT)
 
@@ -57,19 +54,29 @@ def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | N
     return None if isinstance(value, str) and value.strip() else mistyped(raw, field, "a text", most)
 
 
+PAGE_NUMBER = re.compile(r"(?:page(?P<page>\d{1,6})|-(?P<slide>\d{1,6})-\d+)\.\w+$")
+"""Matches the end of the path of a page's image: `page<N>` counts from 0, a slide's `-<N>-1024` from 1."""
+
+
+def find_page_number(path: str) -> int | None:
+    """Return the number of a page, from 0, by the name of its image; None if the name has no number."""
+    match = PAGE_NUMBER.search(path)
+    return (int(match["page"]) if match["page"] else int(match["slide"]) - 1) if match else None
+
+
 def page_number(path: str) -> int:
     """Return the number of a page, from 0, by the name of its image.
 
-    >>> page_number("multi-lexsum/31854/31854_page12.jpg")
-    12
+    >>> page_number("multi-lexsum/31854/31854_page12.jpg"), page_number("slideVQA/deck/a-deck-4-1024.jpg")
+    (12, 3)
 
     Raises:
         ValueError: the name has no number.
 
     """
-    if not (found := re.search(r"page(\d{1,6})\.\w+$", path)):
-        raise ValueError(f"{path}: expected a name that ends in page<N>")
-    return int(found[1])
+    if (number := find_page_number(path)) is None:
+        raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
+    return number
 
 
 def page_unit(
@@ -131,11 +138,9 @@ def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | N
 
 
 PARQUET = ".parquet"
-"""The ending of Parquet files."""
 _SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation"}
 _SPLITS |= {"dev": "validation", "test": "test"}
-_PART = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
-"""Matches the name of a file that is one of several of a split."""
+_PART = re.compile(r".+-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")  # one of the files of a split
 
 
 def is_table(source: Path) -> bool:

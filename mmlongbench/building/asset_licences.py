@@ -29,12 +29,7 @@ class AssetRights:
 
 
 def licence_tables(bound: Bound) -> list[Path]:
-    """Return the tables of licences that a dataset names.
-
-    Raises:
-        ManifestError: one does not exist, or `licence.sources` names a source that the dataset cannot have.
-
-    """
+    """Return the tables of licences that a dataset names, and refuse a `licence.sources` that it cannot have."""
     spec, reader = bound.spec, bound.reader_type
     names = (*reader.sources, *reader.optional_sources, CORPUS)
     if unknown := next((name for name in spec.licences.sources if name not in names), None):
@@ -53,11 +48,8 @@ def stated_rights(
     bound: Bound, sources: Mapping[str, Path]
 ) -> tuple[dict[str, dict[str, AssetRights]], set[tuple[str, str]]]:
     """Read what is stated about single assets of a dataset. Return it by source (empty for all sources) and name of the
-    asset; and the (source, name) of each line of a table of licences.
-
-    Raises:
-        SourceError: a line of a table cannot be used, or two rows contradict each other; the error names it.
-
+    asset; and the (source, name) of each line of a table of licences. A `SourceError` names a line that cannot be used,
+    or a row that contradicts another.
     """
     licences = bound.spec.licences
     stated: dict[str, dict[str, AssetRights]] = {}
@@ -70,8 +62,6 @@ def stated_rights(
 
 
 def _read_table(path: Path) -> Iterator[tuple[str, AssetRights]]:
-    """Yield (name of an asset, what a table of licences states about it)."""
-
     def refused(place: str, expected: str, found: str, todo: str = "correct the line") -> SourceError:
         return SourceError(Fault("table-of-licences", expected, found, path.name, place, "licence.assets", todo))
 

@@ -20,16 +20,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mmlongbench.building.shard_results import Line, PackedRecord, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
-from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import LOCK, STAGE_NAMES, StageName
 from mmlongbench.task.file_formats import plain_json, to_json
 
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
 WORKING = ".build"
-"""The name of the working folder."""
 EXTENSION = "extension"
-"""The name of the folder in the working folder in which a finished release is extended."""
 _MAX_END = 256
 """The maximum size in bytes of the last line of a result."""
 BLOCK = 32
@@ -79,11 +76,6 @@ def questions_shard(dataset: str) -> Shard:
     return Shard("questions", dataset, "all")
 
 
-def cell_shard(dataset: str, length: int) -> Shard:
-    """The shard that writes the files of a dataset at a length."""
-    return Shard("cells", dataset, format_length(length))
-
-
 class _End(BaseModel):
     """The last line of a shard's result; it shows whether the result is complete."""
 
@@ -110,11 +102,6 @@ class BuildDir:
         """The file of the plan: the resolved manifest and the fingerprints of the sources."""
         return self.root / "plan.json"
 
-    @property
-    def code(self) -> Path:
-        """The folder with copies of the task files that the manifest names."""
-        return self.root / "code"
-
     def extracted(self, dataset: str) -> Path:
         """Return the folder with what the reader of a dataset extracts from its sources (`Reader.extract`)."""
         return self.root / "extracted" / dataset
@@ -123,11 +110,6 @@ class BuildDir:
     def corpora(self) -> Path:
         """The folder with corpora that the build made from articles."""
         return self.root / "corpus"
-
-    @property
-    def page_vectors(self) -> Path:
-        """The folder with the vectors of pages that a retriever has computed."""
-        return self.root / "page-vectors"
 
     @property
     def opened(self) -> Path:

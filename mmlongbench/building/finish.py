@@ -4,7 +4,7 @@ and writes the lock last.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,19 +47,14 @@ from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
 from tokenization import tokenizer_json
 
 
-def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lock:
-    """Write what a release still lacks when all its shards are done, and return the lock, which is written last.
-
-    Raises:
-        SourceChangedError: a source has changed since it was fingerprinted.
-        BuildError: a file of the release has changed since a shard made it.
-
+def finish(session: Session, executor: Executor) -> Lock:
+    """Write what a release still lacks when all its shards are done, and return the lock, which is written last, unless
+    a source or a file of the release has changed.
     """
-    build_dir, out = session.build_dir, session.build_dir.out
+    build_dir, out, plans = session.build_dir, session.build_dir.out, session.plans.values()
     files: dict[str, LockedFile] = dict(session.released.images) if session.released else {}
     datasets: dict[str, DatasetCounts | UnreadableCounts] = {}
-    for plan in plans:
-        name = plan.spec.name
+    for name, plan in session.plans.items():
         cells: dict[str, CellCounts] = {}
         for shard in cell_shards(session, name):
             cell = build_dir.only(shard, CELLS, WrittenCell)
@@ -86,15 +81,24 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
             path = f"{TOKENIZERS}/{counter.template.sha256}.jinja"
             write_whole(out / path, [counter.template.text.encode()])
             files[path] = locked_file(out / path)
-    unmatched = write_asset_table(plans, session, files)
+    unmatched = write_asset_table(session, files)
     files[ASSETS] = locked_file(out / ASSETS)
     manifest = [plan.public() for plan in plans]
     more: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
     more |= {"unmatched_licences": unmatched} if unmatched else {}
     more["files"] = dict(sorted(files.items()))
     lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **more)
-    _check_files(plans, session, files, executor)
-    _check_sources(plans, session, executor)
+    _check_files(session, files, executor)
+    # all sources are listed and hashed again
+    session.source_files.check_all(executor.progress)
+    for dataset, plan in session.plans.items():
+        for name, source in plan.sources.items():
+            known = session.source_files.names(dataset, f"source.{name}")
+            for new in (file for file in files_of(source) if one_spelling(file) not in known):
+                raise SourceChangedError(
+                    f"{new}: appeared in the source while the release was built (dataset {dataset!r}, source.{name}); "
+                    f"remove it and run the command again, or remove {out} and start the build again"
+                )
     sweep(out)
     write_whole(out / LOCK, lock_bytes(lock))
     return lock
@@ -111,9 +115,6 @@ def _rejects(plan: DatasetPlan, session: Session) -> Iterator[Reject]:
 def _counts(
     plan: DatasetPlan, session: Session, cells: dict[str, CellCounts], negatives: NegativeCounts | None
 ) -> DatasetCounts:
-    """Return what the lock says about a dataset: its counts, its renamed and refused documents, its errata and its
-    licence.
-    """
     sources = session.dataset(plan.spec.name).sources
     rows = session.build_dir.only(questions_shard(plan.spec.name), QUESTIONS, RowCounts)
     more: dict[str, Any] = {}  # the lock has these only if they say something
@@ -155,9 +156,6 @@ def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
 
 
 def _classes(image_classes: ImageClasses) -> ClassCounts:
-    """Return the names of the two splits. For each domain, return the counts of both splits, and the classes that only
-    one split has.
-    """
     by_domain: dict[str, list[ImageClass]] = {}
     for image_class in image_classes.classes.values():
         by_domain.setdefault(image_class.domain, []).append(image_class)
@@ -197,9 +195,7 @@ def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> Negativ
     )
 
 
-def _check_files(
-    plans: Sequence[DatasetPlan], session: Session, files: Mapping[str, LockedFile], executor: Executor
-) -> None:
+def _check_files(session: Session, files: Mapping[str, LockedFile], executor: Executor) -> None:
     """Make sure that every file of the release is as its shard has made it.
 
     If a file was changed or is missing, the file and the result of its shard are removed, so that both are made again.
@@ -220,7 +216,7 @@ def _check_files(
         taken = session.released.lock.files
         if old := [path for path in changed if taken.get(path) == files[path] and not (out / path).exists()]:
             raise damaged(session.released.out, old[0], "its content is not what the lock says")
-    for name in (plan.spec.name for plan in plans):
+    for name in session.plans:
         made = [
             (path, shard)
             for shard in cell_shards(session, name)
@@ -236,19 +232,3 @@ def _check_files(
     raise BuildError(
         f"{out / changed[0]}: is missing or not as this build made it{more}; run the command again to make it again"
     )
-
-
-def _check_sources(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> None:
-    """List and hash all sources again, to make sure that they have not changed since they were fingerprinted."""
-    files = session.source_files
-    with executor.progress.bar("finish: sources compared", files.count()) as advance:
-        files.check_all(advance)
-    for plan in plans:
-        for name, path in plan.sources.items():
-            known = files.names(plan.spec.name, f"source.{name}")
-            for new in (file for file in files_of(path) if one_spelling(file) not in known):
-                raise SourceChangedError(
-                    f"{new}: appeared in the source while the release was built (dataset {plan.spec.name!r}, "
-                    f"source.{name}); remove it and run the command again, or remove {session.build_dir.out} and "
-                    "start the build again"
-                )

@@ -27,7 +27,6 @@ CONTEXTS = {
     "wrong": "the units of another question of the same file",
     "oracle": "only the units that hold the answer",
 }
-"""The contexts that the engine can make, in words."""
 _NEAR = 512
 """How many examples after an example are tried for the context `wrong`."""
 
@@ -41,10 +40,6 @@ def contextual(
 
     The context is a variant of the dataset's builder, a key of `CONTEXTS`, or an empty text for the released prompt.
     The examples are of one file of the dataset, in the order of the file.
-
-    Raises:
-        ReleaseError: the dataset does not have this context.
-
     """
     builder = release.builder(dataset)
     if not context:
@@ -104,7 +99,6 @@ def _changed(release: Release, example: Example, context: str) -> Prompt | None:
 
 
 def _images(unit: Shown) -> Shown:
-    """Return the images of a unit; of its turns, those that have an image."""
     turns = [Turn(turn.role, _pictures(turn.parts)) for turn in unit if isinstance(turn, Turn)]
     return [turn for turn in turns if turn.parts] if turns else _pictures(unit)
 

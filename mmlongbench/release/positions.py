@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
-from urllib.parse import unquote
 
 from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
@@ -112,7 +111,6 @@ class Layout:
         """Whether units begin lines, so that their positions are exact."""
 
     def _first(self, line: str) -> int:
-        """Return the tokens of a line at the beginning of a turn."""
         return max(1, self._count(line))
 
     def before(self, char: int) -> int:
@@ -149,11 +147,7 @@ class Layout:
     def find(self, needles: Sequence[Needle] | None) -> list[FoundNeedle]:
         """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one
         needle. `needles` are their texts and images, in the order of the prompt if the record gives this order; None:
-        they are the units that the items call needles.
-
-        Raises:
-            ReleaseError: there is no needle, or one is not in the prompt.
-
+        they are the units that the items call needles. Raises ReleaseError if one is not in the prompt.
         """
         units = [number for number, item in enumerate(self.items) if is_needle(item)]
         if needles is None:
@@ -226,7 +220,9 @@ class Layout:
         """Return whether the units show the images of the prompt from image `first` on, some of them several images."""
         images, at = self.prompt.images, first
         for number, item in enumerate(self.items):
-            if item["image"] and (images[at : at + 1] != (item["image"],) or not self._holds_image(number, at)):
+            if item["image"] and (
+                images[at : at + 1] != (item["image"],) or not self.holds(number, self.before_image(at), is_image=True)
+            ):
                 return False
             left = item["image_tokens"]
             while left > 0 and at < len(images):
@@ -236,9 +232,6 @@ class Layout:
                 return False
         return True
 
-    def _holds_image(self, number: int, at: int) -> bool:
-        return self.holds(number, self.before_image(at), is_image=True)
-
 
 def needle_places(
     needles: Sequence[Needle], prompt: Prompt, first: int, is_in_needle: Callable[..., bool] | None = None
@@ -246,15 +239,8 @@ def needle_places(
     """Yield the place of each needle in a prompt: for a text its first character, for an image its number among all
     images; of several parts, the place of the first. Each place is given once, so equal needles get different places.
 
-    Args:
-        needles: the texts, the images, and tuples of them.
-        prompt: the prompt.
-        first: places from this character on are used before others, and texts that stand whole before pieces of words.
-        is_in_needle: whether a place is in a unit that is or has a needle; such places are used before all others.
-
-    Raises:
-        ReleaseError: there is no such place.
-
+    Places in a unit that is or has a needle (`is_in_needle`) are used before all others, then texts that stand whole
+    before pieces of words, then places from the character `first` on.
     """
     shown = Prompt.of(prompt.parts).parts  # a needle may have several turns
     begins = list(accumulate((len(part) if isinstance(part, str) else 0 for part in shown), initial=0))
@@ -327,14 +313,6 @@ def showing(units: Sequence[Sequence[Part]], needles: Iterable[Needle], likely: 
             found = [number for number, text in texts if any(whole for _, whole in places_of(needle, text))] or found
         numbers.update(found)
     return numbers
-
-
-def needle_ids(items: Sequence[Item]) -> list[str]:
-    """Return the ids of all needles in reading order, from their items or from those of the units that contain them."""
-    ids: list[str] = []
-    for item in items:
-        ids += [item["unit"]] if is_needle(item) else map(unquote, (item.get("inside") or "").split())
-    return ids
 
 
 def separator(items: Sequence[Item]) -> int:

@@ -37,7 +37,6 @@ from mmlongbench.task.rows import Record, Row
 from tokenization import TokenCount
 
 NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
-"""The lock of files of other origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,6 @@ class PublicFile:
     length: int
     form: FileFormat
     sizes: ImageSizes
-    """The sizes of the images that its records name."""
     sha256: str | None = None
     """The SHA-256 in the lock; None if the lock does not have the file."""
     is_bundle: bool = False
@@ -241,12 +239,8 @@ class Release:
         return self.dataset(dataset).builder
 
     def load_tokenizers(self) -> None:
-        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read.
-
-        Raises:
-            NotHereError: a tokenizer is not on this machine.
-            ReleaseError: a tokenizer is another one than that of the release.
-
+        """Load the tokenizers of all datasets now, so that a missing or wrong one is named before a file is read (see
+        `ReadDataset.counter`).
         """
         for dataset in self._datasets.values():
             _ = dataset.counter, dataset.count_as
@@ -286,12 +280,7 @@ class Release:
         )
 
     def example(self, dataset: str, length: int, id: str, placement: float | None = None) -> Example:
-        """Return the example of a question; `placement` is the depth or the number of the permutation, if it has one.
-
-        Raises:
-            ReleaseError: there is no such example, or the file cannot be read.
-
-        """
+        """Return the example of a question; `placement` is the depth or the number of the permutation, if any."""
         file = self._files_of(dataset)[length]
         for where, record in self._records(file):
             if str(record.get("id")) == id and placement_of(record) == placement:
@@ -319,12 +308,7 @@ class Release:
         return ((str(record.get("id")), placement_of(record)) for _, record in self._records(file))
 
     def sizes(self, dataset: str, length: int) -> Iterator[ExampleSize]:
-        """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made.
-
-        Raises:
-            ReleaseError: there is no such dataset, or a record is damaged.
-
-        """
+        """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made."""
         file, builder = self._files_of(dataset)[length], self.dataset(dataset).builder
         for where, record in self._records(file):
             id, tokens = str(record.get("id")), _tokens(record, where).total

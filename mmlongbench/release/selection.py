@@ -42,12 +42,10 @@ class Cell:
     dataset: str
     length: int
     is_chosen: Callable[[str], bool]
-    """Whether the question with an id is chosen."""
     limit: int | None
     keys: frozenset[tuple[str, float | None]] | None = None
     """The chosen examples, each by the id of its question and its placement; None: all of a chosen question."""
     advance: Callable[[], None] = lambda: None
-    """Called for each example that is read."""
 
     def examples(self) -> Iterator[Example]:
         """Yield the examples in the order of the file."""
@@ -82,12 +80,8 @@ def examples_of(cells: Sequence[Cell], progress: Progress, label: str) -> Iterat
 
 
 def select(release: Release, selection: Selection) -> list[Cell]:
-    """Return the chosen cells of a release, in the order of the manifest, the shortest length first.
-
-    Raises:
-        ReleaseError: there is no such dataset, length or subset, or nothing is chosen.
-        ManifestError: a length is not valid.
-
+    """Return the chosen cells of a release, in the order of the manifest, the shortest length first. A dataset, length
+    or subset that is not there is a `ReleaseError`.
     """
     wanted = {length_of(length) for length in selection.lengths}
     if selection.subset and selection.subset not in SUBSETS:
@@ -113,7 +107,6 @@ def select(release: Release, selection: Selection) -> list[Cell]:
 
 
 def _in_subset(release: Release, dataset: str, length: int, subset: str) -> Callable[[str], bool]:
-    """Return a function that says whether a question of a dataset is in a subset at a length, by its id."""
     if not subset:
         return lambda id: True
     # The rank of a question does not depend on the length, so a dataset with the same questions at every length keeps
@@ -141,11 +134,8 @@ def find_example(
     placement: float | None = None,
 ) -> tuple[Example, list[Place]]:
     """Return the first example that fits what a user says, by default the first of the release; and all places of its
-    question in the release or in the dataset, that of the example first.
-
-    Raises:
-        ReleaseError: there is no such example; the error says what there is.
-
+    question in the release or in the dataset, that of the example first. If none fits, a `ReleaseError` says what there
+    is.
     """
     name, datasets = release.path.name, (dataset,) if dataset is not None else ()
     if id is None:
