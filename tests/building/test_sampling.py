@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from halted import refused
 from tiny import KEPT, REJECTED, ROWS, build, command, hashes, lock, records, rejects, row, write_rows
 
 import mmlongbench as mm
-from mmlongbench.building import shortfalls
-from mmlongbench.release.rejects import Reject, read_rejects
 
 
 def ids(release: Path, length: str) -> list[str]:
@@ -287,23 +284,6 @@ def test_min_kept_refuses_a_finished_release_and_leaves_it(few: Path, tmp_path: 
     refused(build(few, out, "--min-kept", 0.5), "rejects.jsonl: expected ")
     (out / "rejects.jsonl").unlink()
     assert hashes(out).items() <= before.items()
-
-
-def test_rejects_are_read_only_if_a_dataset_kept_too_few(
-    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = list[Path]()
-
-    def recorded(path: Path) -> Iterator[Reject]:
-        read.append(path)
-        yield from read_rejects(path)
-
-    monkeypatch.setattr(shortfalls, "read_rejects", recorded)
-    assert build(few, tmp_path / "few").code == 0
-    assert read == [tmp_path / "few" / "rejects.jsonl"]
-    write_rows(few, ROWS[:5])
-    assert [build(few, tmp_path / "all", "--min-kept", 0.5).code for _ in range(2)] == [0, 0]
-    assert len(read) == 1
 
 
 def test_strict_stops_the_stages_that_reject(source: Path, own: Path, tmp_path: Path) -> None:

@@ -46,13 +46,6 @@ def nested_forms(
     return page(stream("/A Do"), "/XObject<</A 5 0 R>>", *chain, form("0 0 9 9 re f"))
 
 
-def tiling(step: float, matrix: str = "", *, named: str = "P") -> bytes:
-    """A pattern of small cells over the whole page."""
-    entries = f"/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 1 1]/XStep {step}/YStep {step}{matrix}"
-    pattern = stream("0 0 1 1 re f", f"{entries}/Resources<<>>")
-    return page(stream(f"/Pattern cs /{named} scn 0 0 612 792 re f"), "/Pattern<</P 5 0 R>>", pattern)
-
-
 def paths(number: int, *, packed: int = 1) -> bytes:
     """A page of lines."""
     return page(stream(" ".join(f"{at % 600} {at % 700} m 9 9 l S" for at in range(number)), packed=packed))
