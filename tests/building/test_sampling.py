@@ -53,14 +53,6 @@ def test_the_lengths_that_are_built_do_not_change_which_questions_are_in(
     assert built == [["mmlongdoc_1", "mmlongdoc_4", "mmlongdoc_10"]] * len(built)
 
 
-def test_a_file_does_not_depend_on_the_other_lengths_that_are_built(
-    source: Path, finished: Path, tmp_path: Path
-) -> None:
-    assert build(source, tmp_path, "--lengths", "2K").code == 0
-    path = "mmlb_data/documentQA/mmlongdoc_K2.jsonl"
-    assert hashes(tmp_path)[path] == hashes(finished)[path]
-
-
 def test_a_smaller_limit_is_the_start_of_a_larger_one_and_nothing_is_remembered(source: Path, tmp_path: Path) -> None:
     chosen = []
     for limit in (1, 4, 100):
@@ -163,11 +155,6 @@ def test_strict_stops_at_a_question_that_does_not_fit_a_length(own: Path, tmp_pa
         "--strict: mmlongdoc, mmlongdoc_1: samples.json, row 1: does-not-fit: "
         "expected a prompt within 1K, found mmlongdoc_1" in stopped.err
     )
-
-
-def test_strict_is_content_where_nothing_is_rejected(own: Path, tmp_path: Path) -> None:
-    write_rows(own, ROWS[:5])
-    assert build(own, tmp_path / "out", "--strict").code == 0
 
 
 @pytest.mark.parametrize(

@@ -205,13 +205,6 @@ def test_pages_that_take_too_long_at_their_end_name_the_way_on(source: Path, fin
     assert hashes(tmp_path / "out") == hashes(finished)
 
 
-def test_a_document_at_which_the_reader_dies_is_named_with_a_way_on(source: Path, tmp_path: Path) -> None:
-    with reader(lambda path, _: ReaderDiedError(f"{path.name}: died twice")):
-        ended = build(source, tmp_path / "out", "--workers", 1)
-    said = "error: dataset 'mmlongdoc', document 'ash': ash.pdf: died twice: exclude it (`exclude: [\"ash\"]` in the "
-    assert (ended.code, ended.err) == (2, f"{said}manifest) and build in a new folder\n")
-
-
 def test_every_command_that_reads_pdfs_names_a_page_that_takes_too_long(source: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     draw_pdf(tmp_path / "folder" / "ash.pdf", 1)
