@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import command
 
-from tokenization import TextTokenizer, vision_rules
+from tokenization import vision_rules
 
 
 def test_a_wrong_source_is_answered_with_the_right_ones(tmp_path: Path) -> None:
@@ -173,23 +173,6 @@ def test_a_path_that_does_not_exist_is_named_and_the_others_are_counted(tmp_path
     assert (ran.code, len(ran.out.splitlines())) == (1, 1)
     assert f"{tmp_path / 'b.txt'}: no such file or folder" in ran.err
     assert command("count", tmp_path / "b.txt").code == 2
-
-
-def test_a_text_is_counted_once_for_all_models_of_one_tokenizer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("Which bell rings at the mill?")
-    counted: list[str] = []
-    really = TextTokenizer.count
-
-    def count(self: TextTokenizer, text: str) -> int:
-        counted.append(text)
-        return really(self, text)
-
-    monkeypatch.setattr(TextTokenizer, "count", count)
-    ran = command("count", tmp_path / "a.txt", "--json")
-    assert counted.count("Which bell rings at the mill?") == 1
-    assert {*json.loads(ran.out)["tokens"].values()} == {7}
 
 
 def test_too_many_files_and_too_much_text_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
