@@ -10,15 +10,6 @@ from tiny import command
 from tokenization import vision_rules
 
 
-def test_a_wrong_source_is_answered_with_the_right_ones(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text("datasets: [{name: a, builder: visual_haystack, reader: photographs, source: {photographs: x}}]")
-    assert command("build", path, "--out", tmp_path / "out").err == (
-        "error: dataset 'a': reader 'photographs' has no source 'photographs'; its sources are questions, images, "
-        "annotations (optional); `mmlongbench list photographs` describes them\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -121,12 +112,6 @@ def test_every_builder_can_be_named(download: Path) -> None:
     assert len(builders) >= 6
     for name in builders:
         assert command("audit", download, "--builder", name).code in (0, 1)
-
-
-def test_a_failed_check_names_an_example_also_if_it_is_quiet(finished: Path) -> None:
-    ran = command("audit", finished, "--count-as", "gpt-4o", "--fits", "gpt-4o=1K", "--check", "-q")
-    assert ran.code == 1
-    assert "over the window; the costliest is mmlongdoc_" in ran.err
 
 
 def test_an_unknown_model_is_answered_with_all_names(finished: Path) -> None:

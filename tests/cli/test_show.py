@@ -1,13 +1,10 @@
 """The command `show`: what it prints of an example, as JSON, and what it answers to wrong words."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from once import linked
-from tiled import tiled
 from tiny import Ran, command, records
 
 import mmlongbench as mm
@@ -52,18 +49,6 @@ answer  ["0.png"]
 metric  sub_em
 more of tile-0: --dataset blanks, shown, inline
 """
-
-
-@pytest.fixture(scope="module")
-def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory) as release:
-        yield release
-
-
-@pytest.fixture
-def copy(tiles: Path, tmp_path: Path) -> Path:
-    return linked(tiles, tmp_path / "copy")
 
 
 @pytest.fixture(autouse=True)

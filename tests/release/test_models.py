@@ -106,7 +106,6 @@ def _write_letters(path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--count-as", "qwen2.6-vl"), "qwen2.5-vl"),
         (("--count-as", "internvll"), "did you mean 'internvl"),
         (("--count-as", "gpt-4o", "--fits", "gpt-4o="), "--fits gpt-4o=: expected [MODEL=]TOKENS"),
         (("--count-as", "gpt-4o", "--text-tokenizer", "x.json"), "--text-tokenizer x.json: expected MODEL=PATH|ID"),

@@ -6,7 +6,7 @@ audit finds where needles stand.
 
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from once import linked
-from tiled import TASKS, tiled
+from tiled import TASKS
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.place import Depth, Permutation
@@ -39,18 +38,6 @@ from mmlongbench.release.shown_example import (
 from tokenization import PatchRule, TokenCount
 
 SIZES = {"a.jpg": (56, 56), "b.jpg": (112, 56)}
-
-
-@pytest.fixture(scope="module")
-def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory) as release:
-        yield release
-
-
-@pytest.fixture
-def copy(tiles: Path, tmp_path: Path) -> Path:
-    return linked(tiles, tmp_path / "copy")
 
 
 def shown(release: Path, dataset: str, placement: float | None = None) -> ShownExample:

@@ -33,11 +33,6 @@ def documents(finished: Path) -> TestClient:
     return viewer(finished)
 
 
-@pytest.fixture
-def copy(tiles: Path, tmp_path: Path) -> Path:
-    return linked(tiles, tmp_path / "copy")
-
-
 def rows(client: TestClient, file: int = 0) -> list[dict[str, Any]]:
     """The rows of a file in the table of its dataset."""
     found: list[dict[str, Any]] = client.get(f"/data/rows-{file}.json").json()
