@@ -157,19 +157,6 @@ def test_strict_stops_at_a_question_that_does_not_fit_a_length(own: Path, tmp_pa
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"[{]", "samples.json, line 1, column 3: invalid-json: expected a JSON array of rows"),
-        (b'{"a": 1}', "samples.json: invalid-source: expected a JSON array of rows, found dict"),
-        (b"\xff\xfe\x00", "samples.json: unreadable-source: expected a JSON array of rows"),
-    ],
-)
-def test_a_source_that_is_no_source_is_one_line(data: bytes, said: str, own: Path, tmp_path: Path) -> None:
-    (own / "samples.json").write_bytes(data)
-    refused(build(own, tmp_path / "out"), said)
-
-
 def test_a_question_can_have_any_text(own: Path, tmp_path: Path) -> None:
     texts = ("an <image> in it", "line\nbreak\r\n\t", "🌲 ▁ \u2028 é e\u0301", "{braces} %s \\", "x" * 300, "\u0000")
     write_rows(own, tuple({**ROWS[0], "question": text} for text in texts))

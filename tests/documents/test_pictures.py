@@ -7,13 +7,13 @@ import json
 import os
 import struct
 import warnings
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from claimed_png import chunk, claimed_png
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageOps, PngImagePlugin
@@ -190,29 +190,19 @@ def test_the_exif_of_a_png_may_stand_behind_its_pixels_and_they_are_not_decoded(
     behind = [chunk for chunk in chunks if chunk[0] not in (b"eXIf", b"IEND")]
     behind = [(kind, b"no pixels" if kind == b"IDAT" else body) for kind, body in behind]
     order = [*behind, *(chunk for chunk in chunks if chunk[0] == b"eXIf"), (b"IEND", b"")]
-    parts = (struct.pack(">I", len(b)) + k + b + struct.pack(">I", zlib.crc32(k + b)) for k, b in order)
-    (tmp_path / "behind.png").write_bytes(data[:8] + b"".join(parts))
+    (tmp_path / "behind.png").write_bytes(data[:8] + b"".join(chunk(*each) for each in order))
     assert header_size(tmp_path / "behind.png") == (40, 60)
-
-
-def claiming(side: int) -> bytes:
-    """A PNG whose header says that it is a square of this side."""
-    buffer = io.BytesIO()
-    Image.new("1", (1, 1)).save(buffer, "PNG")
-    data = buffer.getvalue()
-    header = b"IHDR" + struct.pack(">II", side, side) + data[24:29]
-    return data[:12] + header + struct.pack(">I", zlib.crc32(header)) + data[33:]
 
 
 @pytest.mark.parametrize("warned", ["error", "always"])
 def test_headers_of_large_pictures_are_read_without_a_warning(warned: Any, tmp_path: Path) -> None:
     side = int(MAX_PIXELS**0.5)
-    (tmp_path / "large.png").write_bytes(claiming(side))
+    (tmp_path / "large.png").write_bytes(claimed_png(side, side))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter(warned)
         assert header_size(tmp_path / "large.png") == (side, side)
     assert not seen
-    (tmp_path / "larger.png").write_bytes(claiming(side + 1))
+    (tmp_path / "larger.png").write_bytes(claimed_png(side + 1, side))
     with pytest.raises(Image.DecompressionBombError):
         header_size(tmp_path / "larger.png")
 
