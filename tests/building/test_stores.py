@@ -221,20 +221,6 @@ def test_rows_that_are_damaged_on_disk_end_the_build_by_name(own: Path, tmp_path
 # Prices
 
 
-def test_prices_are_kept_for_others_once_saved(tmp_path: Path) -> None:
-    one, other = (KeptPrices(tmp_path, "a" * 64) for _ in range(2))
-    one["a text"], one["\ud800"] = 3, 0
-    assert (one.get("a text"), other.get("a text")) == (3, None)
-    one.save()
-    other["a text"] = 3
-    other.save()
-    assert (other.get("a text"), other.get("\ud800"), other.get("another")) == (3, 0, None)
-    assert KeptPrices(tmp_path, "b" * 64).get("a text") is None
-    one["more"] = 5
-    del one  # which saves them too
-    assert KeptPrices(tmp_path, "a" * 64).get("more") == 5
-
-
 def test_a_file_that_is_none_of_prices_is_named(tmp_path: Path) -> None:
     path = tmp_path / f"{'a' * 32}.sqlite"
     path.write_bytes(b"not a database, but longer than a header of one " * 40)
