@@ -1,9 +1,8 @@
 """DocVQA: answer a question about one document among pages of other documents (paper, section 3; files `documentQA/`).
 
-If the document is longer than the budget, pages at its beginning and its end are left out. The pages around the answer
-pages stay. If the question has no answer, the pages around one anchor page stay. If the document is shorter, other
-documents are put before and after it. The prompt names a document by the first characters of its folder: 15 in the
-public datasets, otherwise as many as tell it apart (`label_width`). No two documents of a context have one label.
+Pages of a document that is too long are left out at both ends, and other documents are put around one that is too short
+(see `contexts`). The prompt names a document by the first characters of its folder: 15 in the public datasets,
+otherwise as many as tell it apart (`label_width`). No two documents of a context have one label.
 """
 
 import json
@@ -13,17 +12,8 @@ from typing import Any, ClassVar
 
 import mmlongbench.task as mt
 from builders.common import parted_unit, refused, text_unit, with_text
+from builders.docvqa import evidence
 from builders.docvqa.contexts import CONTEXTS, FORMS, Asked, Chosen, page_unit
-from builders.docvqa.evidence import (
-    NAMES_PAGE,
-    evidence_of,
-    evidence_positions,
-    facets_of,
-    find_suspects,
-    folder_of,
-    page_index,
-    runs_between,
-)
 from builders.docvqa.rows import MAX_FACET, DocumentQuestion, DocVQAOptions
 
 RECORD_FIELDS: Mapping[str, str] = {
@@ -167,21 +157,19 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         asked = Asked.of(row, documents, options)
         blank = asked.blank_answer_pages()
         chosen = CONTEXTS[options.context](asked, sources, draws)
-        data = {"asked": asked, "chosen": chosen}
         noted = [f"answer read as {row.answer_format}"]
         if chosen.rule not in ("answer", "retrieved"):
             noted.append(f"unanswerable anchor {chosen.rule}")
-        rendering = None
-        if options.pages_as == "text" and options.text_fill == "same_pages":
-            told = instruction(options.answer_form, is_text=True)
-            rendering = mt.advanced.Rendering((told,), partial(with_text, documents))
-        is_text = options.pages_as == "text" and rendering is None
+        as_images = instruction(options.answer_form, is_text=False)
+        as_text = instruction(options.answer_form, is_text=True)
+        rendering = mt.advanced.Rendering((as_text,), partial(with_text, documents)) if options.renders_text else None
+        parts = question_parts(asked.label(own), row.question)
         return mt.Draft(
             chosen.required,
             mt.Chain(chosen.rest),
             id=row.id,
-            instruction=(instruction(options.answer_form, is_text=is_text),),
-            questions=(mt.advanced.Question(row.id, question_parts(asked.label(own), row.question), data),),
+            instruction=(as_text if options.pages_as == "text" and not rendering else as_images,),
+            questions=(mt.advanced.Question(row.id, parts, {"asked": asked, "chosen": chosen}),),
             rendered_as_text=rendering,
             noted=(*noted, *blank),
         )
@@ -219,8 +207,8 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             record |= {"span": f"{first}-{last}", "span_kind": options.span}
         record |= {
             "page_label": options.page_label,
-            "question_names_page": bool(NAMES_PAGE.search(row.question)),
-            "gaps": runs_between(shown),
+            "question_names_page": bool(evidence.NAMES_PAGE.search(row.question)),
+            "gaps": evidence.runs_between(shown),
             "anchor": chosen.rule,
             "anchor_page_list": list(chosen.anchor),
         }
@@ -242,7 +230,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             record["document_labels"] = labels
         if not shown and asked.label(own) != mt.advanced.label(own.name):
             record["document_label"] = asked.label(own)
-        return {**record, "evidence_position": ", ".join(evidence_positions(record))}
+        return {**record, "evidence_position": ", ".join(evidence.evidence_positions(record))}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line: with texts if the line has `page_text_list`, with crops between them if
@@ -250,25 +238,27 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         """
         label, paths = record.get("page_label", "none"), record["page_list"]
         texts, crops = record.get("page_text_list"), record.get("crop_list")
-        labels = record.get("document_labels") or [mt.advanced.label(folder_of(path)) for path in paths]
-        named = dict(zip(map(folder_of, paths), labels, strict=True))
-        units = [page_unit(path, page_index(path), label, "own", named[folder_of(path)]) for path in paths]
+        folders = [evidence.folder_of(path) for path in paths]
+        labels = record.get("document_labels") or list(map(mt.advanced.label, folders))
+        named = dict(zip(folders, labels, strict=True))
+        units = [
+            page_unit(path, evidence.page_index(path), label, "own", named[folder])
+            for path, folder in zip(paths, folders, strict=True)
+        ]
         if texts is not None and crops is None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         elif texts is not None:
-            images = (str(crop["image"]) for crop in crops or ())
+            images = (str(crop["image"]) for crop in crops)
             units = [
                 parted_unit(unit, text, [next(images) for _ in range(text.count(mt.advanced.MARKER))])
                 for unit, text in zip(units, texts, strict=True)
             ]
         told = instruction(record.get("answer_form", "short"), is_text=texts is not None and crops is None)
-        document = (
-            named.get(record["doc_name"]) or record.get("document_label") or mt.advanced.label(record["doc_name"])
-        )
-        return mt.advanced.assemble((told,), units, "\n\n", question_parts(document, record["question"]))
+        own = named.get(record["doc_name"]) or record.get("document_label") or mt.advanced.label(record["doc_name"])
+        return mt.advanced.assemble((told,), units, "\n\n", question_parts(own, record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
-        return evidence_of(record)
+        return evidence.evidence_of(record)
 
     def accepted(self, record: mt.Record) -> Sequence[object]:
         """Return the other answers that the table of own questions accepts."""
@@ -276,14 +266,14 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         return tuple(map(str, accepted)) if isinstance(accepted, list) else ()
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        return facets_of(record)
+        return evidence.facets_of(record)
 
     def cluster(self, record: mt.Record) -> str:
         return str(record.get("doc_name", ""))
 
     def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.advanced.Suspect]:
         # The pages of rows are not those of joined documents.
-        return () if self.options.pages_as == "joined" else find_suspects(rows, sources)
+        return () if self.options.pages_as == "joined" else evidence.find_suspects(rows, sources)
 
     def examined_documents(self, rows: Sequence[DocumentQuestion]) -> Iterable[str]:
         return (row.doc for row in rows)

@@ -8,9 +8,6 @@ shows the page that matches the question best.
 Other contexts are made of retrieved pages: those that a retriever ranks first, or the answer pages among hard
 negatives. Pages are ranked before anything is packed, and the packer takes ranked pages while they fit, so a longer
 context shows what a shorter one shows.
-
-An image of joined pages that shows an answer page is an answer page as a whole: all numbers of pages in a record then
-count images, and two more fields have the pages of the document.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,14 +124,12 @@ class Asked:
 
     def unit(self, document: mt.Document, page: mt.Page) -> mt.Unit:
         """Return a page of a document in the form of the options."""
-        is_own, options = document.id == self.own.id, self.options
-        label = self.label(document)
+        is_own, options, label = document.id == self.own.id, self.options, self.label(document)
         unit = page_unit(page.path, page.index, options.page_label, "own" if is_own else "padding", label)
         excluded = "" if is_own else document.unfit(page)
         unit = replace(unit, excluded=excluded, data={**unit.data, "document": document.id})
-        # With `same_pages`, the packer chooses pages as images; the draft's rendering makes texts of them.
-        is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
-        return unit if is_rendered else FORMS[options.pages_as].unit(self.documents, unit)
+        # the draft's rendering makes texts of pages that are chosen as images
+        return unit if options.renders_text else FORMS[options.pages_as].unit(self.documents, unit)
 
     @cached_property
     def keys(self) -> Mapping[int, str]:
@@ -208,9 +203,8 @@ class Chosen(NamedTuple):
     """The pages of a context, as units, and how they were chosen."""
 
     rule: Rule
-    """How the pages were chosen that every context shows. `answer`: they are the answer pages. `best_match` and
-    `middle`: see the option `unanswerable_anchor`. `drawn` replaces `best_match` if no page shares a word with the
-    question. `retrieved`: none is chosen, because a context shows the pages that a retriever found."""
+    """How the pages were chosen that every context shows: as answer pages, or by the option `unanswerable_anchor`.
+    `drawn`: no page shares a word with the question. `retrieved`: none is chosen, because a retriever found them."""
     anchor: tuple[int, ...]
     """The numbers of these pages, from 0."""
     required: tuple[mt.Unit, ...]

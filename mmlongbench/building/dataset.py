@@ -400,6 +400,6 @@ def joined(document: Document, join: JoinPages) -> Document:
     pages = []
     for number, group in enumerate(shown):
         folder, _, _ = group[0].path.rpartition("/")
-        width, height = layout([(page.width, page.height) for page in group], join.pixels).size
+        width, height = layout([(page.width, page.height) for page in group], join.pixels)[0]
         pages.append(Page(number, f"{folder}/{join.file_name(document.name, number)}", width, height))
     return replace(document, pages=tuple(pages), keys=keys, missing=(), joined=shown, joined_keys=single)

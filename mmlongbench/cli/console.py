@@ -7,9 +7,11 @@ except in data such as JSON.
 import errno
 import io
 import os
+import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table as Grid
 
-_NARROWEST = 8
-"""The width in characters to which a column of texts may be folded on a terminal."""
-_NARROWEST_TITLE = 40
-"""A title is folded where its table ends, but never below this width."""
+_NARROWEST = 8  # the width in characters to which a column of texts may be folded on a terminal
+_NARROWEST_TITLE = 40  # a title is folded where its table ends, but never below this width
 
 
 def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bool = False) -> None:
@@ -110,7 +110,6 @@ def screen_width() -> int:
 
 
 def _console() -> "Console":
-    """Return a console that draws tables; their cells are already printable."""
     from rich.console import Console
 
     return Console(file=drawn_on(sys.stdout))
@@ -249,6 +248,17 @@ def _show_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 def say(text: str, *, err: bool = False) -> None:
     """Print one line; the text may contain anything. Secrets in addresses are left out."""
     click.echo(shown(text), err=err)
+
+
+def say_wrapped(text: str, first: str = "", hanging: str = "  ", width: int = 0, *, err: bool = False) -> None:
+    """Print a text in lines of at most `width` characters; 0: as wide as the terminal, or in one line if there is none.
+    A longer word is not broken. The first line begins with `first`, the others with `hanging`.
+    """
+    if not width and (sys.stderr if err else sys.stdout).isatty():
+        width = shutil.get_terminal_size().columns
+    wrapper = textwrap.TextWrapper(width, first, hanging, break_long_words=False, break_on_hyphens=False)
+    for line in wrapper.wrap(text) if width else [f"{first}{text}"]:
+        say(line, err=err)
 
 
 def say_notes(notes: Iterable[str]) -> None:

@@ -24,8 +24,7 @@ from mmlongbench.io.files import TEMPORARY
 from mmlongbench.io.locations import local_path
 from mmlongbench.manifest.plugins import is_installed
 
-MAX_NAME = 36
-"""The maximum number of characters of a name."""
+MAX_NAME = 36  # the maximum number of characters of a name
 _TEMPLATES = Path(__file__).parent / "task_template"
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -67,7 +66,6 @@ def task(name: str, out: str | None, is_package: bool) -> None:
 
 
 def _name_fault(name: str) -> str:
-    """Return why a task cannot have this name; empty if it can."""
     if not _WORD.fullmatch(name) or len(name) > MAX_NAME:
         return f"expected a word of at most {MAX_NAME} letters, digits and underscores that begins with a letter"
     if keyword.iskeyword(name) or keyword.iskeyword(_class_name(name)):
@@ -94,7 +92,6 @@ def _class_name(name: str) -> str:
 
 
 def _write(folder: Path, name: str, *, is_package: bool) -> None:
-    """Write the folder of a task, which appears complete or not at all."""
     yaml_name = name if isinstance(yaml.safe_load(name), str) else json.dumps(name)  # words such as `yes`
     package = "| `pyproject.toml` | makes a package of it; its builder has the name of the task |\n"
     install = "\nInstall it first; then `mmlongbench list` shows its builder:\n\n```sh\npip install -e .\n```\n"

@@ -38,10 +38,8 @@ from mmlongbench.questions.writing.make import Made as Written
 from mmlongbench.questions.writing.make import make as write_questions
 from mmlongbench.table import Table
 
-_FAULTS = 10
-"""The maximum number of faults of sheets that are named."""
-_NAMED = 5
-"""The maximum number of quotas that are named."""
+_FAULTS = 10  # the maximum number of faults of sheets that are named
+_NAMED = 5  # the maximum number of quotas that are named
 
 
 class _OwnContext(click.Context):
@@ -302,7 +300,6 @@ def _show_written(written: Written, out: Path) -> None:
 
 
 def _show_read(read: Made, out: Path, as_json: bool, quiet: bool) -> None:
-    """Print what each document gives and why not more, then the counts."""
     if as_json:
         click.echo(json.dumps(read.summary.model_dump(mode="json")))
     if as_json or quiet:

@@ -88,7 +88,6 @@ def _rooted_part(key: str, value: object, root: Path) -> object:
 
 
 def _rooted(value: object, root: Path) -> object:
-    """Return a location of a source, or a list of locations, with `root` before each relative path."""
     if isinstance(value, list | tuple):
         return [_rooted(location, root) for location in value]
     if not isinstance(value, str) or value.startswith(HUB) or is_url(value) or not value.strip():
@@ -127,7 +126,6 @@ def _apply(setting: str | tuple[str, object], datasets: list[_Keys], here: Path)
 
 
 def _target(where: str, key: str, datasets: list[_Keys]) -> tuple[_Keys, list[str]]:
-    """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
     path, keys = key.strip().split("."), DatasetSpec.model_fields
     named = {str(dataset.get("name")): dataset for dataset in datasets}
     if path[0] in named and len(path) > 1:
@@ -243,7 +241,9 @@ _KEYS = ("datasets", "defaults", "include", "mix")
 
 
 def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[_Keys, Path]]:
-    """Yield each dataset of a manifest and of those that it includes, with the manifest that has it."""
+    """Yield each dataset of a manifest and of those that it includes, with the manifest that has it. The defaults of a
+    manifest hold for the included datasets too, where these and their own defaults say nothing.
+    """
     if path.resolve() in above:
         raise ManifestError(f"{path}: includes itself; take it out of 'include'")
     try:
@@ -256,8 +256,14 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     included = content.get("include") or []
     if not isinstance(included, list) or not all(isinstance(name, str) for name in included):
         raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
+    read, installed = list[tuple[_Keys, Path]](), installed_manifests()
     for name in included:
-        yield from _read(_included(name, path), data, (*above, path.resolve()))
+        refuse_url(name, f"{path}: include", ManifestError)
+        other = path.parent / name if (path.parent / name).is_file() else installed.get(name)
+        if other is None:
+            hint = nearest(name, [*(beside.name for beside in path.parent.glob("*.yaml")), *installed])
+            raise ManifestError(f"{path}: include: no such file beside it, and no installed manifest: {name}{hint}")
+        read += _read(other, data, (*above, path.resolve()))
     if "mix" in content:
         parse_mix(content["mix"], str(path))  # a build does not use it: a mix is chosen from a release
     if unknown := [key for key in content if key not in _KEYS]:
@@ -274,22 +280,11 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     defaults = content.get("defaults") or {}
     if not isinstance(datasets, list) or not all(isinstance(dataset, dict) for dataset in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
-    for dataset in ({**defaults, **dataset} for dataset in datasets):
-        _root_paths(dataset, path, data)
-        root_licence_files(dataset, path, data)
-        yield dataset, path
-
-
-def _included(name: str, path: Path) -> Path:
-    """Return the manifest that another one includes: a file beside it, or an installed manifest."""
-    refuse_url(name, f"{path}: include", ManifestError)
-    beside, installed = path.parent / name, installed_manifests()
-    if beside.is_file():
-        return beside
-    if name in installed:
-        return installed[name]
-    hint = nearest(name, [*(other.name for other in path.parent.glob("*.yaml")), *installed])
-    raise ManifestError(f"{path}: include: no such file beside it, and no installed manifest: {name}{hint}")
+    for keys in (defaults, *datasets):
+        _root_paths(keys, path, data)
+        root_licence_files(keys, path, data)
+    for dataset, home in (*read, *((dataset, path) for dataset in datasets)):
+        yield {**defaults, **dataset}, home
 
 
 def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None, limit: int | None) -> Manifest:

@@ -30,21 +30,16 @@ if TYPE_CHECKING:
 
 FOLDER = "bm25"
 """The name of the folder of the index, below the folder of the corpus or `CorpusPlan.cache`."""
-ABOUT = "bm25.json"
-"""The file that says what the index was made from; it is written last."""
-RANKS = "ranks.npy"
-"""The file with the order of the passage ids."""
-K1, B = 1.2, 0.75
-"""The parameters of BM25, the same as in tantivy."""
+ABOUT = "bm25.json"  # the file that says what the index was made from; it is written last
+RANKS = "ranks.npy"  # the file with the order of the passage ids
+K1, B = 1.2, 0.75  # the parameters of BM25, the same as in tantivy
 TOKENS = "title and text; letters and digits, lower case, accents folded; 1"
 """How passages become words; the number at the end changes when the code of `tokens` changes."""
-HEAP = 128_000_000
-"""How many bytes the writer may use in memory."""
+HEAP = 128_000_000  # how many bytes the writer may use in memory
 BLOCK = 50_000
 """How many passages are written between two commits. They fit into the writer's memory; otherwise it would write
 segments at moments that depend on timing."""
-SPARE = 64
-"""How many more hits than k are fetched at first, to see where a tie ends."""
+SPARE = 64  # how many more hits than k are fetched at first, to see where a tie ends
 ROUNDING = 2.0**-23
 """The relative difference that one addition in single precision can make between two sums that are compared."""
 TOLERANCE = 2.0**-40
@@ -178,7 +173,6 @@ def _build_index(corpus: Corpus, folder: Path, about: dict[str, object], progres
 
 
 def _indexed(corpus: Corpus, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
-    """Index the passages in blocks; yield the ids of each block."""
     import tantivy
 
     fields = tantivy.SchemaBuilder().add_text_field(_TEXT, tokenizer_name="whitespace", index_option="freq")
@@ -247,7 +241,6 @@ class _Scorer:
         self._engine = BM25Plus(texts, k1=K1, b=B, delta=0)
 
     def best(self, query: str, k: int, ranks: "NDArray[np.uint32]") -> list[Hit]:
-        """Return the best k texts that share a word with the query, ordered by (-score, rank)."""
         import numpy as np
 
         scores = np.asarray(self._engine.get_scores(tokens(query)), np.float64)

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
 PageId: TypeAlias = tuple[str, int]
 """A page: the id of its document, and its number from 0."""
-AT = (1, 5, 10)
-"""The numbers of pages at which recall is stated."""
-MAX_RANKED = 1000
-"""The maximum number of pages that a ranking keeps."""
-PIECE = 120
-"""How many words of a page are embedded at once; the default model reads 256 tokens."""
+AT = (1, 5, 10)  # the numbers of pages at which recall is stated
+MAX_RANKED = 1000  # the maximum number of pages that a ranking keeps
+PIECE = 120  # how many words of a page are embedded at once; the default model reads 256 tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,7 @@ _UNSPACED = (
 """The ranges of the scripts that set no blanks between words."""
 _RUNS = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_VOICING = "\u3099\u309a"
-"""The marks that make が of か and ぱ of は: other letters, unlike accents."""
+_VOICING = "\u3099\u309a"  # the marks that make が of か and ぱ of は: other letters, unlike accents
 _VOICED = re.compile(r".[\u3099\u309a\uff9e\uff9f]")
 """A letter and its voicing mark, each a character, as some PDFs and file systems write them."""
 _POINT = "\ue000"
