@@ -125,7 +125,7 @@ def test_a_build_that_kept_nothing_says_so_and_exits_with_1(option: str | None, 
     assert said[-1] == f"error: dataset 'mmlongdoc': {counted}; see {path}\n"
     assert said[:-1] == [] if option else said[0] == "warning: mmlongdoc: kept 0 of 4 questions\n"
     assert "no question fits it" not in built.out
-    assert "complete" not in built.out
+    assert "is complete" not in built.out
     assert len(rejects(tmp_path / "out")) == 4
     assert not lock(tmp_path / "out")["datasets"]["mmlongdoc"]["questions"]["kept"]
     again = build(own, tmp_path / "out")

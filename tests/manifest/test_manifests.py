@@ -194,6 +194,16 @@ def test_defaults_stand_in_every_dataset_that_does_not_say_otherwise(tmp_path: P
     assert (two.name, two.lengths, two.seed) == ("other", (98304, 1048576), 7)
 
 
+def test_defaults_stand_in_datasets_that_are_included_unless_a_nearer_file_says_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"datasets": [{**LEAST, "lengths": ["8K"]}]}), "utf-8")
+    (tmp_path / "below").mkdir()
+    load(tmp_path / "below", {"include": ["../own.yaml"], "defaults": {"seed": 5, "corpus": "one"}})
+    common = {"seed": 6, "lengths": ["4K"], "canary": True, "errata": "two"}
+    (spec,) = load(tmp_path, {"include": ["below/m.yaml"], "defaults": common}).datasets
+    assert (spec.seed, spec.canary, spec.lengths) == (5, True, (8192,))
+    assert (spec.corpus, spec.errata) == (tmp_path / "below/one", tmp_path / "two")
+
+
 def test_what_a_manifest_leaves_out_is_as_the_paper_has_it(tmp_path: Path) -> None:
     (dataset,) = load(tmp_path, {"datasets": [LEAST]}).datasets
     assert dataset.lengths == (8192, 16384, 32768, 65536, 131072)
