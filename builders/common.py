@@ -17,9 +17,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded in UTF-8. A text with half a surrogate pair cannot be encoded; file names
-    and JSON may have such texts.
-    """
+    """Return whether a text can be encoded in UTF-8; file names and JSON may have half a surrogate pair."""
     return not _SURROGATE.search(text)
 
 
@@ -38,15 +36,14 @@ def source_error(reason: str, expected: str, found: str, file: str, todo: str, f
 
 def not_unicode(text: str, field: str) -> Fault | None:
     """Return the fault of a field whose text cannot be encoded; None if the text can be encoded."""
+    if is_unicode(text):
+        return None
     todo = "write the text in valid Unicode"
-    lone = Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
-    return None if is_unicode(text) else lone
+    return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
 
 
 def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
-    """Return the fault of a field that is missing or has the wrong type. It shows at most `most` characters of the
-    value.
-    """
+    """Return the fault of a field that is missing or mistyped. It shows at most `most` characters of the value."""
     found = repr(raw[field])[:most] if field in raw else "nothing"
     return Fault("missing-or-mistyped-field", expected, found, field=field, todo=CORRECT)
 
@@ -131,11 +128,9 @@ def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | N
 
 
 PARQUET = ".parquet"
-"""The ending of Parquet files."""
 _SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation"}
 _SPLITS |= {"dev": "validation", "test": "test"}
-_PART = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
-"""Matches the name of a file that is one of several of a split."""
+_PART = re.compile(r".+-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")  # one of the files of a split
 
 
 def is_table(source: Path) -> bool:

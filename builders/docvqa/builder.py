@@ -8,7 +8,7 @@ otherwise as many as tell it apart (`label_width`). No two documents of a contex
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mmlongbench.task as mt
 from builders.common import parted_unit, refused, text_unit, with_text
@@ -95,9 +95,9 @@ _EXPLAIN = (
     "Answer the question from the document alone, in at most 200 words, and say on which facts of the document your "
     "answer rests."
 )
-LONG_RESERVE = 512
-"""Tokens kept free for a long answer: 200 words have about 300 tokens, and figures in them more; 128 of the rest are
-for a chat template."""
+RESERVE = {"short": 256, "long": 512}
+"""Tokens kept free for an answer, by `options.answer_form`: the 200 words of a long one have about 300 tokens, and
+figures in them more; 128 of the rest are for a chat template."""
 PAPER_WORDS = 5
 """The maximum number of words of an answer in the paper. Longer answers are in the group `answer length: long`."""
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
@@ -133,7 +133,6 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         options, form = self.options, self.options.pages_as
         is_long, is_text = options.answer_form == "long", form == "text"
         finds_anchor = options.unanswerable_anchor == "best_match" and options.context != "oracle"
-        more: dict[str, Any] = {"reserve": LONG_RESERVE, "may_lack_answers": True} if is_long else {}
         return mt.advanced.TaskSpec(
             mt.readers.FilePattern("documentQA/{name}_K{k}.jsonl"),
             metric="judge-committee" if is_long else "doc_qa",
@@ -147,7 +146,8 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             page_rankings=options.is_retrieved,
             balance="evidence_has_text" if is_text else "",  # the lock counts questions with and without such text
             paper_images=PAPER_IMAGES.get(self.dataset, ()) if form in ("image", "text") else (),
-            **more,
+            reserve=RESERVE[options.answer_form],
+            may_lack_answers=is_long,
         )
 
     def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
@@ -188,7 +188,13 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         chosen: Chosen = example.question.data["chosen"]
         row, own, options, units = asked.row, asked.own, self.options, example.units
         shown = sorted(unit.data["index"] for unit in units if unit.role == "own")
-        record: dict[str, object] = {
+        first, last = (options.span == "window" and row.window) or (0, own.page_count - 1)
+        has_long_answers = options.max_answer_words is None or options.max_answer_words > PAPER_WORDS
+        is_long = not row.has_reference or words_of(row, options) > PAPER_WORDS
+        # The loaders of the public datasets call every document by the first characters of its name.
+        labels, own_label = [str(unit.data["label"]) for unit in units], asked.label(own)
+        is_usual = labels == [mt.advanced.label(str(unit.group)) for unit in units]
+        fields: dict[str, object] = {
             "id": row.id,
             "doc_name": own.name,
             "question": row.question,
@@ -199,37 +205,25 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             **FORMS[options.pages_as].fields(asked, units),
             "answer_sources": list(row.sources),
             "doc_type": row.doc_type,
-        }
-        if row.question_type:
-            record["question_type"] = row.question_type
-        if row.window:
-            first, last = row.window if options.span == "window" else (0, own.page_count - 1)
-            record |= {"span": f"{first}-{last}", "span_kind": options.span}
-        record |= {
+            "question_type": row.question_type or None,
+            "span": f"{first}-{last}" if row.window else None,
+            "span_kind": options.span if row.window else None,
             "page_label": options.page_label,
             "question_names_page": bool(evidence.NAMES_PAGE.search(row.question)),
             "gaps": evidence.runs_between(shown),
             "anchor": chosen.rule,
             "anchor_page_list": list(chosen.anchor),
+            "answer_form": options.answer_form if options.answer_form != "short" else None,
+            "answer_length": ("long" if is_long else "short") if has_long_answers else None,
+            "accepted_answers": list(row.accepted) or None,
+            "facets": {name: row.columns.get(name, "") for name in options.facets} or None,
+            "context": options.context if options.is_retrieved else None,
+            "page_ranks": [unit.data["rank"] for unit in units] if options.is_retrieved else None,
+            "gold_ranks": list(chosen.gold_ranks) if options.is_retrieved else None,
+            "document_labels": None if is_usual else labels,
+            "document_label": own_label if not shown and own_label != mt.advanced.label(own.name) else None,
         }
-        if options.answer_form != "short":
-            record["answer_form"] = options.answer_form
-        if options.max_answer_words is None or options.max_answer_words > PAPER_WORDS:
-            is_long = not row.has_reference or words_of(row, options) > PAPER_WORDS
-            record["answer_length"] = "long" if is_long else "short"
-        if row.accepted:
-            record["accepted_answers"] = list(row.accepted)
-        if options.facets:
-            record["facets"] = {name: row.columns.get(name, "") for name in options.facets}
-        if options.is_retrieved:
-            record |= {"context": options.context, "page_ranks": [unit.data["rank"] for unit in units]}
-            record["gold_ranks"] = list(chosen.gold_ranks)
-        # The loaders of the public datasets call every document by the first characters of its name.
-        labels = [str(unit.data["label"]) for unit in units]
-        if labels != [mt.advanced.label(str(unit.group)) for unit in units]:
-            record["document_labels"] = labels
-        if not shown and asked.label(own) != mt.advanced.label(own.name):
-            record["document_label"] = asked.label(own)
+        record = {field: value for field, value in fields.items() if value is not None}
         return {**record, "evidence_position": ", ".join(evidence.evidence_positions(record))}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
@@ -248,7 +242,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         if texts is not None and crops is None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         elif texts is not None:
-            images = (str(crop["image"]) for crop in crops)
+            images = (str(crop["image"]) for crop in crops or ())
             units = [
                 parted_unit(unit, text, [next(images) for _ in range(text.count(mt.advanced.MARKER))])
                 for unit, text in zip(units, texts, strict=True)

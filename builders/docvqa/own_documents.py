@@ -135,14 +135,11 @@ class OwnDocuments(mt.readers.Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each question. Its id is the table's field `id` or, without this field, `own_<row>`, from 0."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(mt.readers.table_rows(path, COLUMNS)):
             id = raw if isinstance(raw, mt.Fault) else mt.readers.id_in(raw)
-            if isinstance(id, mt.Fault):
-                yield mt.readers.raw_row(f"own_{number}", id, path.name, place)
-            else:
-                yield mt.readers.raw_row(id or f"own_{number}", raw, path.name, place)
+            name, fields = (f"own_{number}", id) if isinstance(id, mt.Fault) else (id or f"own_{number}", raw)
+            yield mt.readers.raw_row(name, fields, path.name, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields, answer = raw.fields, raw.fields.get("answer")

@@ -4,7 +4,6 @@ Pages count from 1 in all annotations.
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,7 +46,6 @@ class MMLongBenchDoc(mt.readers.Reader[DocumentQuestion]):
     image_folder: ClassVar[str] = "mmlongbench-doc"
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each row of the source; its id is `mmlongdoc_<row>`, from 0."""
         path = sources["samples"]
         if path.suffix == ".parquet":
             with mt.readers.parquet_file(path) as table:
@@ -118,7 +116,6 @@ class LongDocURL(mt.readers.Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each row of the source; its id is `longdocurl_<row>`, from 0."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(mt.readers.json_lines(path)):
             yield mt.readers.raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
@@ -201,12 +198,9 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
     """M-LongDoc: 851 questions over 180 PDFs."""
 
     # Chia et al. 2025, arXiv:2411.06176: open questions about one page of a long PDF, 1,051 rows, mostly without
-    # answers. People kept 851 of them: their sheets have a column `valid`, and a row is joined to its mark by the text
-    # of the question. Rows of the training files have an answer, which is kept as the reference.
-    #
-    # A page of a parsed document is a line whose picture is in base64. The pictures are written as files, and named by
-    # the number of the page. A page's text and its cut-outs are not used: a release has the text that the PDF or OCR
-    # gives, and finds tables and figures in the PDF.
+    # answers. People kept 851 of them; a row is joined to the mark in their sheets by the text of the question. Rows of
+    # the training files have an answer, which is kept as the reference. A page's text and its cut-outs are not used: a
+    # release has the text that the PDF or OCR gives, and finds tables and figures in the PDF.
 
     row_type: ClassVar[type[mt.Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
@@ -287,20 +281,17 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
         """Write the pages of parsed documents as files, for documents without a PDF. A document with a line that cannot
         be used is refused as a whole: it would lack a page.
         """
-        source = sources["documents"]
-        files = mt.readers.visible_files(source) if source.is_dir() else []
+        files = mt.readers.visible_files(sources["documents"])
         files = [file for file in files if file.suffix.lower() in (".json", ".jsonl")]
         if not files:
             return
-        pdfs = mt.readers.pdfs_by_name(source)
+        pdfs = mt.readers.pdfs_by_name(sources["documents"])
         listed: dict[str, list[str | None] | mt.Fault] = {}
         for number, file in enumerate(file for file in files if file.stem not in pdfs):
             (folder / PAGES / f"{number:05d}").mkdir(parents=True)
-            if file.stem in listed:
-                expected, found, todo = "names that differ", f"{file.stem} twice", "rename or remove one of them"
-                listed[file.stem] = mt.Fault("two-documents-of-one-name", expected, found, todo=todo)
-            else:
-                listed[file.stem] = _written(file, folder / PAGES, f"{number:05d}")
+            found, todo = f"{file.stem} twice", "rename or remove one of them"
+            twice = mt.Fault("two-documents-of-one-name", "names that differ", found, todo=todo)
+            listed[file.stem] = twice if file.stem in listed else _written(file, folder / PAGES, f"{number:05d}")
         (folder / PAGES).mkdir(exist_ok=True)
         write_list(folder / PAGES, listed)
 
@@ -314,8 +305,8 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
                 todo = f"the columns are {' and '.join(FACETS)}{mt.readers.nearest(name, FACETS)}"
                 raise source_error("unknown-column", "a column of M-LongDoc", repr(name), "", todo, "facets")
         questions, notes = sources["questions"], list[str]()
-        read, files = _question_files(questions), mt.readers.visible_files(questions) if questions.is_dir() else []
-        if others := [file.name for file in files if file not in read]:
+        read = _question_files(questions)
+        if others := [file.name for file in mt.readers.visible_files(questions) if file not in read]:
             notes.append(f"{questions.name}: not read: {', '.join(others)[:200]}; to read one of them, name it alone")
         if "annotations" not in sources:
             notes.append("all questions are asked; source.annotations keeps those that people kept (851 of 1,051)")
@@ -378,33 +369,27 @@ def _described(sources: mt.readers.SourcePaths) -> Iterator[tuple[str, str, str]
 def _written(file: Path, root: Path, folder: str) -> list[str | None] | mt.Fault:
     """Write the pages of a parsed document into a folder below the root; return their paths, or what is wrong."""
     pages: dict[int, str] = {}
-    for place, _, raw in mt.readers.json_lines(file):
-        page = raw if isinstance(raw, mt.Fault) else _page(raw)
-        if isinstance(page, tuple) and page[0] in pages:
-            found, todo = f"page {page[0]} twice", "remove a line"
-            page = mt.Fault("two-pages-of-one-number", "each page once", found, todo=todo)
-        if isinstance(page, mt.Fault):
-            return replace(page, file=file.name, place=f"line {place}")
-        number, data, ending = page
+    for line, _, raw in mt.readers.json_lines(file):
+        place, todo = f"line {line}", "make the file again from the PDF"
+        if isinstance(raw, mt.Fault):
+            return replace(raw, file=file.name, place=place)
+        number, text = raw.get("number"), raw.get("image_string")
+        if type(number) is not int or not 1 <= number <= MAX_PAGES:
+            expected, found = f"the number of a page, from 1 to {MAX_PAGES}", repr(number)[:80]
+            return mt.Fault("page-without-number", expected, found, file.name, place, "number", "correct the line")
+        try:
+            data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+        except ValueError:
+            data = b""
+        ending = next((ending for start, ending in _SIGNATURES.items() if data.startswith(start)), "")
+        if not ending:
+            expected, found = "a PNG or JPEG in base64", f"{str(text)[:24]!r}" if text else "nothing"
+            return mt.Fault("broken-page", expected, found, file.name, place, "image_string", todo)
+        if number in pages:
+            found, todo = f"page {number} twice", "remove a line"
+            return mt.Fault("two-pages-of-one-number", "each page once", found, file.name, place, todo=todo)
         pages[number] = f"{folder}/page_{number}.{ending}"
         (root / pages[number]).write_bytes(data)
     todo = "make the file again from the PDF, or give the PDF"
     lacking = missing_pages(file.stem, pages, 1, max(len(pages), 1), file.name, todo)
     return lacking or [pages[number] for number in sorted(pages)]
-
-
-def _page(raw: Mapping[str, object]) -> tuple[int, bytes, str] | mt.Fault:
-    """Return the number, the bytes and the file ending of a page, or what is wrong with the line."""
-    number, text = raw.get("number"), raw.get("image_string")
-    if type(number) is not int or not 1 <= number <= MAX_PAGES:
-        expected = f"the number of a page, from 1 to {MAX_PAGES}"
-        return mt.Fault("page-without-number", expected, repr(number)[:80], field="number", todo="correct the line")
-    try:
-        data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
-    except (binascii.Error, ValueError):
-        data = b""
-    for start, ending in _SIGNATURES.items():
-        if data.startswith(start):
-            return number, data, ending
-    expected, found = "a PNG or JPEG in base64", f"{str(text)[:24]!r}" if text else "nothing"
-    return mt.Fault("broken-page", expected, found, field="image_string", todo="make the file again from the PDF")

@@ -16,10 +16,10 @@ import mmlongbench.task as mt
 from builders.common import is_unicode, not_unicode, refused
 
 PageLabel = Literal["none", "index", "printed"]
-Context = Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"]
+_RETRIEVED = ("retrieved", "gold_and_distractors")
 _USED_BY = {
-    "scope": ("context", ("retrieved", "gold_and_distractors")),
-    "page_order": ("context", ("retrieved", "gold_and_distractors")),
+    "scope": ("context", _RETRIEVED),
+    "page_order": ("context", _RETRIEVED),
     "top_k": ("context", ("retrieved",)),
     "gold_pages": ("context", ("retrieved",)),
     "distractors": ("context", ("gold_and_distractors",)),
@@ -55,7 +55,7 @@ class DocVQAOptions(mt.Options):
     first for the question, among the pages that may be shown; of equally good pages, the first. If no page shares a
     word with the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise
     such questions."""
-    context: Context = "padded"
+    context: Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"] = "padded"
     """What a context shows. `padded`: the document among other documents. `natural`: the document alone. `oracle`: only
     the answer pages. `retrieved`: the pages that a retriever ranks first (see `page_retrieval` of the dataset).
     `gold_and_distractors`: the answer pages among the pages that a retriever ranks first besides them. With the scope
@@ -127,7 +127,7 @@ class DocVQAOptions(mt.Options):
     @property
     def is_retrieved(self) -> bool:
         """Whether a retriever ranks pages."""
-        return self.context in ("retrieved", "gold_and_distractors")
+        return self.context in _RETRIEVED
 
     @property
     def renders_text(self) -> bool:
@@ -207,8 +207,8 @@ def clean(
         raise refused("missing-or-mistyped-field", expected, repr(answer)[:80], "answer", todo)
     if fault := not_unicode("".join(values), "answer"):  # a literal can contain a surrogate as an escape
         raise mt.Rejected(fault)
+    numbers: tuple[int, ...] = ()
     if form == "None":
-        numbers: tuple[int, ...] = ()
         is_empty = (mt.metrics.literal_list(pages) if isinstance(pages, str) else pages) == []
         mended += () if is_empty else ("pages-of-unanswerable-dropped",)
     else:
@@ -219,11 +219,9 @@ def clean(
             found, todo = ("none", "") if declared is None else (repr(pages)[:80], ", or the answer Not answerable")
             todo = f"write the pages that hold the answer{todo}"
             raise refused("no-answer-pages", "at least one page", found, field, todo)
-    escaped: dict[str, Any] = {
-        key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()
-    }
+    more = {key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
     return DocumentQuestion(
-        **escaped,
+        **more,
         id=id,
         doc=doc,
         question=mt.escape_markers(question),

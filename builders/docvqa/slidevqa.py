@@ -1,12 +1,9 @@
 """SlideVQA (Tanaka et al. 2023, arXiv:2301.04883): questions over decks of slides, which are image files.
 
-The authors' repository has a split of `annotations/qa` and a folder such as `images/test`, which holds the files
-`<deck_name>/<slug>-<page from 1>-1024.jpg`. A deck may lack slides: the others keep their numbers.
-
-The hub has Parquet files with one row for each question, which repeats the pages of its deck. A deck's pages are
-written once, as files, from the first row of the deck. One column of one row group is read at a time. A cell without
-bytes is a missing page. Other content is not judged here: a page that is no picture or too large is refused later, like
-any file.
+A deck may lack slides: the others keep their numbers. The hub's Parquet files have one row for each question, which
+repeats the pages of its deck. They are written once, as files, from the first row of the deck; one column of one row
+group is read at a time. A cell without bytes is a missing page. Other content is not judged here: a page that is no
+picture or too large is refused later, like any file.
 """
 
 import re
@@ -62,7 +59,6 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each row of the source; its id is `slideVQA_<row>`, from 0."""
         for number, (file, place, raw) in enumerate(source_rows(sources["questions"], _UNREAD)):
             yield mt.readers.raw_row(f"slideVQA_{number}", raw, file, place)
 
@@ -96,10 +92,10 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
         # The first question of a deck that has `image_urls` names the slides.
         named: dict[str, list[str]] = {}
         for _, _, raw in source_rows(sources["questions"], _UNREAD):
-            urls = raw.get("image_urls") if isinstance(raw, dict) else None
-            if isinstance(raw, dict) and urls and isinstance(urls, list) and all(isinstance(url, str) for url in urls):
+            deck_name, urls = (None, None) if isinstance(raw, mt.Fault) else map(raw.get, ("deck_name", "image_urls"))
+            if isinstance(urls, list) and urls and all(isinstance(url, str) for url in urls):
                 names = [PurePosixPath(url.split("?")[0]).name for url in urls]
-                named.setdefault(str(raw.get("deck_name")), names)
+                named.setdefault(str(deck_name), names)
         decks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
         return {deck.name: _of_folder(deck, folder, named.get(deck.name, [])) for deck in decks}
 
@@ -139,8 +135,8 @@ def released_name(name: str, deck: str, number: int, data: bytes = b"") -> str:
 
 
 def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.readers.PageImages | mt.Fault:
-    """Return the slides of a deck: the slides that the questions name or, if they name none, all slides in the deck's
-    folder. Return a fault if no slide is there, or too many are missing.
+    """Return the slides of a deck that the questions name, or all in its folder if they name none; a fault if no slide
+    is there, or too many are missing.
     """
     names = {path.name for path in deck.iterdir() if mt.readers.file_inside(root, path.relative_to(root))}
     slides = {number: name for number, name in enumerate(named, 1) if name in names and _SLIDE.fullmatch(name)}
@@ -176,7 +172,7 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
 
     """
     folder.mkdir(parents=True)
-    listed: dict[str, list[str | None] | mt.Fault] = {}
+    decks: dict[str, list[str | None]] = {}
     subfolders: dict[str, str] = {}
     for file in files:
         with mt.readers.parquet_file(file) as table:
@@ -185,9 +181,8 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
                 raise _wrong_columns(file, "deck_name", ", ".join(columns)[:120])
             first: dict[str, int] = {}  # the first row of each deck that no earlier file has
             for row, deck in enumerate(table.read(["deck_name"]).column(0).to_pylist()):
-                if isinstance(deck, str) and deck not in listed:
+                if isinstance(deck, str) and deck not in decks:
                     first.setdefault(deck, row)
-            decks: dict[str, list[str | None]] = {}
             for deck, number, cell in _cells(file, table, {row: deck for deck, row in first.items()}):
                 data, path = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
                 pages = decks.setdefault(deck, [])
@@ -198,8 +193,7 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
                     pages[number - 1] = f"{subfolder}/{released_name(name, deck, number, data)}"
                     (folder / subfolder).mkdir(exist_ok=True)
                     (folder / str(pages[number - 1])).write_bytes(data)
-            listed |= decks
-    write_list(folder, listed)
+    write_list(folder, decks)
 
 
 def _cells(file: Path, table: "ParquetFile", decks: Mapping[int, str]) -> Iterator[tuple[str, int, object]]:
@@ -230,10 +224,9 @@ def _page_columns(file: Path, table: "ParquetFile") -> dict[int, str]:
     if not columns:
         raise _wrong_columns(file, f"columns page_1 to page_{MAX_PAGES} at most", ", ".join(schema.names)[:120])
     for name in columns.values():
-        kind = given = schema.field(name).type
-        if pa.types.is_struct(kind):
-            fields = [kind.field(place) for place in range(kind.num_fields) if kind.field(place).name == "bytes"]
-            kind = fields[0].type if len(fields) == 1 else pa.string()
+        given = schema.field(name).type
+        place = given.get_field_index("bytes") if pa.types.is_struct(given) else -1
+        kind = given if place < 0 else given.field(place).type
         if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_null(kind)):
             raise _wrong_columns(file, "pictures: bytes, or an object with `bytes` and `path`", f"{given}", name)
     for group in range(table.num_row_groups):

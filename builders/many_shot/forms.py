@@ -34,37 +34,30 @@ class Entry:
 
     picture: mt.readers.PictureFile | str
     """A cell of a table, or the path of a file below `PictureSet.folder`."""
-    label: int | None
-    """The number of its class, from 0; None only if there is a fault."""
+    label: int | None  # the number of its class, from 0; None only if there is a fault
     file: str
     place: str
-    fault: mt.Fault | None = None
-    """Why the picture cannot be used."""
+    fault: mt.Fault | None = None  # why the picture cannot be used
 
 
 @dataclass(frozen=True, slots=True)
 class PictureSet:
     """What a source lists, in its order; the exemplars are the split `train`."""
 
-    names: tuple[str, ...]
-    """The names of the classes, by number; empty if the source has none."""
+    names: tuple[str, ...]  # of the classes, by number; empty if the source has none
     exemplars: tuple[Entry, ...]
     tests: tuple[Entry, ...]
     test_split: str = "test"
-    folder: Path | None = None
-    """The folder that must have the pictures that are files."""
-    notes: tuple[str, ...] = ()
-    """What a user must know about the way the source was read, one sentence each."""
+    folder: Path | None = None  # the folder that must have the pictures that are files
+    notes: tuple[str, ...] = ()  # what a user must know about the way the source was read, one sentence each
 
 
 class Form(NamedTuple):
     """The form in which the authors of a set publish it."""
 
     what: str
-    marks: tuple[str, ...]
-    """Patterns of files; a folder that has one of them has this form."""
-    read: Callable[[Path, Path], PictureSet]
-    """Takes the source, and the folder that has a mark: the source itself, or a folder in it."""
+    marks: tuple[str, ...]  # patterns of files; a folder that has one of them has this form
+    read: Callable[[Path, Path], PictureSet]  # takes the source, and the folder with a mark: the source, or one in it
 
 
 @lru_cache(maxsize=4)
@@ -90,10 +83,7 @@ def read_set(source: Path) -> PictureSet:
 
 
 def _with_subfolders(folder: Path) -> list[Path]:
-    """Return a folder and the folders in it, sorted, except those whose names begin with a dot.
-
-    A user may give the folder into which an archive was unpacked, which then holds one more folder.
-    """
+    # a user may give the folder into which an archive was unpacked, which then holds one more folder
     try:
         inner = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError:
@@ -102,7 +92,6 @@ def _with_subfolders(folder: Path) -> list[Path]:
 
 
 def _needed(folder: Path, *names: str, todo: str) -> Path:
-    """Return the first of the files that a folder has."""
     for name in names:
         if found := mt.readers.file_inside(folder, name):
             return found
@@ -258,10 +247,8 @@ def _sun397(source: Path, _: Path) -> PictureSet:
         expected = "`Training_01.txt` and `Testing_01.txt`"
         raise source_error("missing-split", expected, found or "no list of a partition", source.name, todo)
     home = next((folder for folder in folders if (folder / _SUN397_CLASSES).is_file()), source)
-    lines = mt.readers.text_lines(
-        _needed(home, _SUN397_CLASSES, todo="take it from `SUN397.tar.gz`"), "a list of classes"
-    )
-    kinds = [line.strip().strip("/") for line in lines if line.strip()]
+    file = _needed(home, _SUN397_CLASSES, todo="take it from `SUN397.tar.gz`")
+    kinds = [line.strip().strip("/") for line in mt.readers.text_lines(file, "a list of classes") if line.strip()]
     labels = {kind: label for label, kind in enumerate(kinds)}
     is_folder = os.path.isdir  # `Path.is_dir` raises an error for a name that is too long
     below = next((folder for folder in folders if any(is_folder(folder / kind) for kind in kinds)), source)
@@ -283,11 +270,8 @@ def _sun397(source: Path, _: Path) -> PictureSet:
 
 _CARS_NAMES = "cars_meta.mat"
 _CARS_LISTS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.mat"}
-MAX_BYTES = 16 * 1024 * 1024
-"""The maximum size of a file of the devkit; a struct of Stanford Cars takes about 350 bytes."""
-_SECONDS = 60
-_MEMORY = 2 * 1024**3
-"""The limits of the process that reads a file of the devkit."""
+MAX_BYTES = 16 * 1024 * 1024  # of a file of the devkit; a struct of Stanford Cars takes about 350 bytes
+_SECONDS, _MEMORY = 60, 2 * 1024**3  # the limits of the process that reads such a file
 
 
 def _cars(_: Path, folder: Path) -> PictureSet:
@@ -358,8 +342,7 @@ def read_variable(path: Path, name: str) -> object:
 
 # --- Parquet files ----------------------------------------------------------------------------------------------------
 
-_TESTS = ("test", "validation", "valid", "val")
-"""The names of a split of tests; the first one that there is counts."""
+_TESTS = ("test", "validation", "valid", "val")  # names of a split of tests; the first one that there is counts
 _table = lru_cache(maxsize=64)(open_parquet)
 
 
@@ -369,8 +352,7 @@ class Cell:
 
     file: Path
     group: int
-    row: int
-    """The row inside the group."""
+    row: int  # inside the group
     name: str
 
     def read_bytes(self) -> bytes:

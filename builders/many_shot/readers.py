@@ -32,15 +32,12 @@ class ClassifiedImage(mt.Row):
 class Listed(NamedTuple):
     """A picture in the list of a source."""
 
-    id: str
-    """The id of the row."""
+    id: str  # of the row
     image: str
-    kind: str
-    """The id of the class; meaningless, as is `image`, if there is a fault."""
+    kind: str  # the id of the class; meaningless, as is `image`, if there is a fault
     file: str
     place: str
-    fault: mt.Fault | None = None
-    """Why the picture cannot be used."""
+    fault: mt.Fault | None = None  # why the picture cannot be used
 
 
 class _PictureReader(mt.readers.Reader[ClassifiedImage]):

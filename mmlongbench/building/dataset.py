@@ -46,7 +46,6 @@ from mmlongbench.io.sqlite_rows import Store
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.release.layout import StageName
 from mmlongbench.task.builder import Builder
@@ -234,10 +233,6 @@ class Dataset:
         """Return the budget at a length."""
         return TokenBudget(length, self.plan.bound.reserve)
 
-    def placements(self) -> tuple[Placement, ...]:
-        """Return the placements of needles; `(None,)` if the task has no needles."""
-        return self.plan.bound.placements
-
     def close(self) -> None:
         """Save the token counts of passages, and close the file that keeps them; after that, nothing can be packed."""
         if self.prices:
@@ -303,7 +298,6 @@ _FoundT = TypeVar("_FoundT")
 
 
 def _of_reader(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
-    """Return what a method of the reader finds; a value of a wrong type raises an error that names the reader."""
     with calling("reader", plan.spec.reader, f"{method}()"):
         value = find(plan.sources)
         if not isinstance(value, expected):

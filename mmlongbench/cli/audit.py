@@ -327,7 +327,6 @@ def _show_shrinking(target: Target, model: Model, *, is_aside: bool) -> None:
 
 
 def show_audit(audits: Sequence[FileAudit]) -> None:
-    """Print one line for each file."""
     title = "audit: n examples; fill = (prompt + reserve) / L; text and image tokens are means; bad = problems"
     rows: list[tuple[Value, ...]] = []
     for audit in audits:

@@ -105,7 +105,6 @@ def print_grids(grids: Iterable["RenderableType"]) -> None:
 
 
 def screen_width() -> int:
-    """Return the width in characters that `print_grids` uses."""
     return _console().width
 
 
@@ -208,24 +207,10 @@ def _of_system(error: OSError) -> str:
 
 @contextmanager
 def printable_streams() -> Iterator[None]:
-    """Make everything that the block prints printable, whatever code prints it."""
-    _open_streams()
-    output = PrintableStream(sys.stdout, printable)  # this keeps URLs whole, because JSON data may have them
-    try:
-        with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
-            yield
-    finally:
-        try:
-            sys.stdout.flush()
-        except OSError:  # the command has said so; Python would say it again at its end, and change the exit code
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Make everything that the block prints printable, whatever code prints it, and let the streams accept any text.
 
-
-def _open_streams() -> None:
-    """Make sure that the three standard streams are open and accept any text.
-
-    If a stream was closed, the next file to be opened would get the stream's number, and libraries would write into
-    that file.
+    A stream that was closed is opened: otherwise the next file to be opened would get its number, and libraries would
+    write into that file.
     """
     for number in (0, 1, 2):
         try:
@@ -238,6 +223,15 @@ def _open_streams() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     sys.excepthook = _show_traceback
+    output = PrintableStream(sys.stdout, printable)  # this keeps URLs whole, because JSON data may have them
+    try:
+        with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
+            yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:  # the command has said so; Python would say it again at its end, and change the exit code
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -262,6 +256,5 @@ def say_wrapped(text: str, first: str = "", hanging: str = "  ", width: int = 0,
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """Print each note on a line of standard error."""
     for note in notes:
         say(f"note: {note}", err=True)

@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -20,7 +19,7 @@ import yaml
 
 from mmlongbench.cli.console import say
 from mmlongbench.errors import ManifestError
-from mmlongbench.io.files import TEMPORARY
+from mmlongbench.io.archives import whole_folder
 from mmlongbench.io.locations import local_path
 from mmlongbench.manifest.plugins import is_installed
 
@@ -106,9 +105,7 @@ def _write(folder: Path, name: str, *, is_package: bool) -> None:
         "task_option": "" if is_package else f" --task {name}.py",
     }
     named = {"task.py": f"{name}.py", "manifest.yaml": f"{name}.yaml", "test_task.py": f"test_{name}.py"}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder.parent) as temporary:
-        whole = Path(temporary) / "whole"
+    with whole_folder(folder) as whole:
         for file in (path for path in _TEMPLATES.rglob("*") if path.is_file()):
             if file.name == "pyproject.toml.txt" and not is_package:
                 continue
@@ -120,4 +117,3 @@ def _write(folder: Path, name: str, *, is_package: bool) -> None:
             path.write_bytes(data)
         if os.path.lexists(folder):  # made by another process in the meantime
             raise click.UsageError(f"{folder} exists already; give another folder with --out, or another name")
-        whole.rename(folder)

@@ -76,15 +76,12 @@ class DefaultGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the subcommand, or the group's own command."""
         return super().resolve_command(ctx, args) if args[0] in self.commands else (self.name, self.own, args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show how the group's own command is used."""
         self.own.format_usage(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show the options of the group's own command, then the subcommands."""
         self.own.format_options(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
         self.format_commands(ctx, formatter)
 

@@ -174,7 +174,6 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def sweep(root: Path) -> None:
-    """Remove the half-written files that killed processes left below a folder."""
     for path in root.rglob(f"{TEMPORARY}*"):
         path.unlink(missing_ok=True)
 
@@ -284,7 +283,6 @@ class Links:
     """Tells which files below a folder lead out of it through links; those of each folder are followed once a pass."""
 
     def __init__(self, root: Path) -> None:
-        """Look below this folder."""
         self.root, self._out = root, dict[str, bool]()
 
     def lead_out(self, name: str, *, of_top: bool = False) -> bool:

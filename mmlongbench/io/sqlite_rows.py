@@ -83,7 +83,6 @@ class Store(ABC):
         """Return the error to raise when the file cannot be used; it names the file and says what to do."""
 
     def row(self, key: Value) -> Row | None:
-        """Return the row with a key, or None."""
         if row := self._waiting.get(key):
             return row
         try:
@@ -118,7 +117,6 @@ class Store(ABC):
             self.save()
 
     def save(self) -> None:
-        """Write the rows that were added."""
         with self._guard:
             if self._waiting:
                 self.write(self._waiting.values())

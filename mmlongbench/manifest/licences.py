@@ -167,7 +167,6 @@ class LicenceSpec(LicenceTerms):
 
     @property
     def shown(self) -> str:
-        """The licences in one line."""
         own = [self.licence.name] if self.licence.name else []
         others = {source: terms.licence.name for source, terms in self.sources.items()}
         return "; ".join([*own, *(f"{name} ({source})" for source, name in others.items() if name)])

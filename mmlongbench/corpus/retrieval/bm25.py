@@ -7,7 +7,6 @@ are exact: it is for small corpora, for the texts of one document, and to check 
 """
 
 import json
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -21,7 +20,8 @@ from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.text import UNSPACED, tokens
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
-from mmlongbench.io.files import TEMPORARY, file_lock, write_whole
+from mmlongbench.io.archives import whole_folder
+from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.io.progress import Progress
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ class TantivyIndex(WordIndex):
         self.fingerprint = digest(json.dumps(about | {"searched by": _engine()}, sort_keys=True)).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages (see `WordIndex`)."""
         words, most = tokens(query), len(self._ranks)
         limit = min(most, k + SPARE)
         while words and limit > 0:
@@ -161,15 +160,11 @@ def _engine() -> str:
 
 
 def _build_index(corpus: Corpus, folder: Path, about: dict[str, object], progress: Progress | None) -> None:
-    """Write the index of a corpus into a new folder, which appears complete or not at all."""
     import numpy as np
 
-    temporary = folder.with_name(f"{TEMPORARY}{folder.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    np.save(temporary / RANKS, _ranks_of(_indexed(corpus, temporary, progress)))
-    write_whole(temporary / ABOUT, [json.dumps(about, indent=1, sort_keys=True).encode(), b"\n"])
-    temporary.rename(folder)
+    with whole_folder(folder) as temporary:
+        np.save(temporary / RANKS, _ranks_of(_indexed(corpus, temporary, progress)))
+        write_whole(temporary / ABOUT, [json.dumps(about, indent=1, sort_keys=True).encode(), b"\n"])
 
 
 def _indexed(corpus: Corpus, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
@@ -207,7 +202,6 @@ class RankBm25Index(WordIndex):
         self.fingerprint = digest(corpus.fingerprint, len(corpus), made_by, K1, B, TOKENS).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages (see `WordIndex`)."""
         return self._scorer.best(query, k, self._ranks)
 
 

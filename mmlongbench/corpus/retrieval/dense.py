@@ -194,11 +194,9 @@ class Reranker(Store):
 
     @classmethod
     def open(cls, spec: ModelSpec, cache: Path) -> "Reranker":
-        """Load a model (see `SentenceEncoder`)."""
         return cls(SentenceEncoder(spec), cache)
 
     def unusable(self, error: Exception) -> BuildError:
-        """Return the error to raise when the file cannot be used."""
         return BuildError(f"the embeddings {self.path.name} cannot be used: {error}; remove that file")
 
     def scored(self, query: str, passages: Sequence[Passage]) -> list[tuple[int, float]]:
@@ -281,7 +279,6 @@ class PictureEncoder(Store):
         super().__init__(cache / f"{fingerprint[:32]}-pictures.sqlite")
 
     def unusable(self, error: Exception) -> BuildError:
-        """Return the error to raise when the file cannot be used."""
         return BuildError(f"the vectors {self.path.name} cannot be used: {error}; remove that file")
 
     def query(self, text: str) -> "NDArray[np.float32]":

@@ -83,7 +83,6 @@ class PageRanker(ABC):
         """Return the indices of the pages that can be ranked, the best first; of equal pages, the earlier first."""
 
     def close(self) -> None:
-        """Close what is open."""
         return
 
 
@@ -134,7 +133,6 @@ class TextRanker(PageRanker):
         return [places[at] for at in by_score(best[places], places)]
 
     def close(self) -> None:
-        """Close the file with the vectors."""
         self._model.close()
 
 
@@ -171,5 +169,4 @@ class PictureRanker(PageRanker):
         return by_score(np.array(scores), range(len(pages)))
 
     def close(self) -> None:
-        """Close the file with the vectors."""
         self._encoder.close()
