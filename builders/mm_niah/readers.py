@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
 import mmlongbench.task as mt
-from builders.common import open_parquet, picture_below
+from builders.common import CORRECT, open_parquet, picture_below, source_error
 from builders.mm_niah.annotations import WEB, own_page, pictures_asked, read_fields, read_question
 from builders.mm_niah.rows import MISTYPED, HaystackQuestion, HiddenNeedle, Pages, WebPage, refuse
 
@@ -90,8 +90,7 @@ def picture_root(folder: Path) -> Path:
         if len(roots) > 1:
             found = " and ".join(root.relative_to(folder).as_posix() for root in roots[:3])
             expected, todo = f"one folder that holds {WEB}/", "name one of them"
-            fault = mt.Fault("several-picture-folders", expected, found, folder.name, todo=todo)
-            raise mt.readers.SourceError(fault)
+            raise source_error("several-picture-folders", expected, found, folder.name, todo)
         if roots:
             return roots[0]
     return folder
@@ -125,7 +124,7 @@ def _obelics(
         files = [file for file in mt.readers.visible_files(source) if file.suffix in endings]
     if not files:
         expected, todo = "JSON Lines or Parquet files", "give the folder that has these files"
-        raise mt.readers.SourceError(mt.Fault("no-pages", expected, "none in it", source.name, todo=todo))
+        raise source_error("no-pages", expected, "none in it", source.name, todo)
     for file in files:
         stem = f"{WEB}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
         if file.suffix != ".parquet":
@@ -226,19 +225,18 @@ class OwnPages(mt.readers.Reader[HaystackQuestion]):
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> HaystackQuestion:
         """Return a question. Its answer is a text; a list of counts, one for each needle; or the index of a choice."""
         fields: dict[str, Any] = {"needles": [], "choices": [], "shown": [], **raw.fields}
-        todo = "correct the field in the source or with errata"
         question, answer = fields.get("question"), fields.get("answer")
         if not isinstance(question, str) or not question.strip():
-            refuse(MISTYPED, "a text", repr(question), "question", todo)
+            refuse(MISTYPED, "a text", repr(question), "question", CORRECT)
         for field in _LISTS:
             names = fields[field]
             if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
-                refuse(MISTYPED, "a list of texts", repr(names)[:80], field, todo)
+                refuse(MISTYPED, "a list of texts", repr(names)[:80], field, CORRECT)
         needles, choices, shown = (tuple(fields[field]) for field in _LISTS)
         marker = mt.advanced.MARKER
         if broken := next((needle for needle in needles if "\n" in needle or marker in needle), ""):
-            in_one_line = "write each needle in one line, without this marker"
-            refuse("needle-with-marker", f"one line without {marker}", repr(broken)[:80], "needles", in_one_line)
+            todo = "write each needle in one line, without this marker"
+            refuse("needle-with-marker", f"one line without {marker}", repr(broken)[:80], "needles", todo)
         about: dict[str, Any]
         if isinstance(answer, list) and answer and all(type(count) is int for count in answer):
             about = {"counts": tuple(answer)}
@@ -248,7 +246,7 @@ class OwnPages(mt.readers.Reader[HaystackQuestion]):
             about = {"answers": (answer,)}
         else:
             expected = "the index of a choice" if choices else "a text, or a list of counts"
-            refuse(MISTYPED, expected, repr(answer)[:80], "answer", todo)
+            refuse(MISTYPED, expected, repr(answer)[:80], "answer", CORRECT)
         hidden = tuple(
             HiddenNeedle(id=f"needle-{index}", image=name)
             if name.lower().endswith(mt.readers.PICTURE_ENDINGS)
@@ -282,7 +280,7 @@ def _files(source: Path) -> dict[str, Path]:
     if not files:
         expected = f"files that end in {' or '.join(ENDINGS)}"
         todo = "put pages with one of these endings into the folder"
-        raise mt.readers.SourceError(mt.Fault("no-pages", expected, "none", source.name, todo=todo))
+        raise source_error("no-pages", expected, "none", source.name, todo)
     return dict(sorted(files.items()))
 
 

@@ -1,5 +1,5 @@
-"""The question that the readers of MM-NIAH make for its builder, what must hold for it, and the pictures that it names
-by ordinals, such as "the second image".
+"""The question that the readers of MM-NIAH make for its builder: what must hold for it, the pictures that it names by
+ordinals, such as "the second image", and how it is asked.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 import mmlongbench.task as mt
+from builders.common import refused
 
 WebPage: TypeAlias = Sequence[str | mt.Image]
-CORRECT = "correct the row in the source or with errata, or take it out"
 MISTYPED = "missing-or-mistyped-field"
 MAX_PLACE = 9_999
 """The highest place of a picture that is named in words."""
@@ -86,8 +86,11 @@ class HaystackQuestion(mt.Row):
     """The ids of the question's own web pages, which are taken before all others."""
 
 
-def refuse(reason: str, expected: str, found: str, field: str, todo: str = CORRECT) -> NoReturn:
-    raise mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
+_CORRECT = "correct the row in the source or with errata, or take it out"
+
+
+def refuse(reason: str, expected: str, found: str, field: str, todo: str = _CORRECT) -> NoReturn:
+    raise refused(reason, expected, found, field, todo)
 
 
 def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
@@ -209,6 +212,7 @@ def without_ordinal(question: str, named: NamedPicture) -> str | None:
 
 
 def _key(words: str) -> str:
+    # "one hundred and first" and "One hundred  first" are one ordinal
     return " ".join(word for word in _WORD.findall(words.lower()) if word != "and")
 
 
@@ -219,6 +223,9 @@ def _places() -> tuple[Mapping[str, int], re.Pattern[str]]:
     word = rf"(?:{'|'.join(sorted({word for key in places for word in key.split()}))}|\d{{1,4}}(?:st|nd|rd|th))"
     run = rf"{word}(?:(?:\s*,\s*|-|\s+)(?:and\s+)?{word}){{0,24}}"
     return places, re.compile(rf"\bthe\s+({run})\s+(?:image|picture|photo(?:graph)?)s?\b", re.IGNORECASE)
+
+
+# --- how a question is asked ------------------------------------------------------------------------------------------
 
 
 def worded(

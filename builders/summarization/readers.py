@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 import mmlongbench.task as mt
-from builders.common import PARQUET, is_table, refused, source_rows, split_files
+from builders.common import CORRECT, PARQUET, is_table, refused, source_error, source_rows, split_files
 
 Kind = Literal["report", "case"]
 
@@ -46,10 +46,7 @@ class SummaryReader(mt.readers.Reader[Summarised]):
         return mt.readers.pdfs_by_name(sources["documents"])
 
 
-_CORRECT = "correct the field in the source or with errata"
-
-
-def _refused(reason: str, expected: str, found: object, field: str, todo: str = _CORRECT) -> mt.Rejected:
+def _refused(reason: str, expected: str, found: object, field: str, todo: str = CORRECT) -> mt.Rejected:
     return refused(reason, expected, repr(found)[:80], field, todo)
 
 
@@ -148,7 +145,7 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | mt.Fault
     tables, _, texts = _files(source)
     if not tables and not texts:
         expected, todo = "files that end in .json, .jsonl or .parquet", "give the folder of the reports of GAO"
-        raise mt.readers.SourceError(mt.Fault("no-reports", expected, "none", source.name, todo=todo))
+        raise source_error("no-reports", expected, "none", source.name, todo)
     for name, file in tables.items():
         yield from ((name, *row) for row in mt.readers.table_rows(file, _TEXTS_OF_REPORTS))
     for name, file in texts.items():

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
 
 import mmlongbench.task as mt
-from builders.common import is_unicode, mistyped, not_text, not_unicode, picture_below, refused
+from builders.common import is_unicode, mistyped, not_text, not_unicode, picture_below, refused, source_error
 
 
 class PhotographQuestion(mt.Row):
@@ -176,8 +176,7 @@ class VisualHaystacks(_PhotographReader):
             items = mt.readers.load_json(file, "a JSON array of questions")
             if not isinstance(items, list):
                 expected, todo = "a JSON array of questions", "give a file of questions of Visual Haystacks"
-                fault = mt.Fault("invalid-source", expected, type(items).__name__, file.name, todo=todo)
-                raise mt.readers.SourceError(fault)
+                raise source_error("invalid-source", expected, type(items).__name__, file.name, todo)
             label = f"{name.removesuffix('.json').replace('/', '.')}-" if len(files) > 1 else ""
             here: dict[object, str] = {}
             for index, fields in enumerate(items):
@@ -237,8 +236,7 @@ def _question_files(source: Path) -> dict[str, Path]:
     files = [file for file in found if re.fullmatch(r"visual_haystack_\w+\.json", file.name)] or found
     if not files:
         todo = "give a file of questions of Visual Haystacks, or the folder that holds it"
-        fault = mt.Fault("missing-questions", "files visual_haystack_*.json", "none", source.name, todo=todo)
-        raise mt.readers.SourceError(fault)
+        raise source_error("missing-questions", "files visual_haystack_*.json", "none", source.name, todo)
 
     def rank(name: str) -> tuple[int, str]:
         size = re.search(r"(\d{1,9})\.json", name)
