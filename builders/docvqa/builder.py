@@ -160,7 +160,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             **more,
         )
 
-    def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         documents, options = sources.documents, self.options
         own = documents[row.doc]
         check(row, options)
@@ -176,7 +176,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             told = instruction(options.answer_form, is_text=True)
             rendering = mt.advanced.Rendering((told,), partial(with_text, documents))
         is_text = options.pages_as == "text" and rendering is None
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             chosen.required,
             mt.Chain(chosen.rest),
             id=row.id,

@@ -91,13 +91,13 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         asked = {kind for domain in domains for kind in self._table(sources, domain)[: self.options.most_classes]}
         return lambda row: row.kind in asked
 
-    def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return the context from which the record of a test image is made, with one question, which is about this
         image.
         """
         return self._context(sources.image_classes.classes[row.kind].domain, self._home(row, sources), [row], sources)
 
-    def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.Draft]:
+    def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.advanced.ContextDraft]:
         """Return a context for each set of each domain, with a question about each test image of the domain."""
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
@@ -170,7 +170,9 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         """Return the number of the set that is drawn for a test image."""
         return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
-    def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> mt.Draft:
+    def _context(
+        self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources
+    ) -> mt.advanced.ContextDraft:
         """Return the context of one set of exemplars, with a question about the test image of each row."""
         table, images, draws = self._table(sources, domain), sources.images, sources.draws.at("set", number)
         classes = {kind: sources.image_classes.classes[kind] for kind in table}
@@ -205,7 +207,9 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
                 mt.advanced.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number)
             )
         id = f"{name}, set {number}"
-        return mt.Draft((), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain)
+        return mt.advanced.ContextDraft(
+            (), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain
+        )
 
 
 def _exemplar(id: str, path: str, label: int, kind: str | None = None, excluded: str = "") -> mt.Unit:

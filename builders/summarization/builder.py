@@ -106,7 +106,7 @@ class Summary(mt.advanced.Builder[Summarised]):
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
-    def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return a draft. It takes each document from its beginning, and always includes the first page of the longest
         document.
         """
@@ -140,7 +140,7 @@ class Summary(mt.advanced.Builder[Summarised]):
         question, opening = mt.advanced.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
         is_rendered = options.pages_as == "text" and not options.packs_text
         rendered = mt.advanced.Rendering(opening, as_text) if is_rendered else None
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             (first,),
             mt.InOrder(others),
             id=row.id,

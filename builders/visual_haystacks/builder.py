@@ -62,7 +62,7 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
             paper_images=_PAPER_IMAGES[self.options.needles],
         )
 
-    def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return a draft. Needles have no place, because a depth or a permutation places them. Distractors are taken
         and placed in a drawn order.
         """
@@ -78,7 +78,7 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
         paths = [sources.images[name].path for name in row.needles]
         question = mt.advanced.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
         has_distractors = self.options.context == "haystack"
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             tuple(mt.Unit(name, mt.Image(path), None, "needle") for name, path in zip(row.needles, paths, strict=True)),
             mt.Chain((lambda: _distractors(row, sources.images, draws),) if has_distractors else ()),
             id=row.id,

@@ -11,7 +11,7 @@ from mmlongbench.building.example_checks import unit_fault
 from mmlongbench.building.stages.records import pack_row
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped, failure_of
 from mmlongbench.checking.world import MOST_UNITS, World
-from mmlongbench.draft import NEEDLES, Draft, Unit
+from mmlongbench.draft import NEEDLES, ContextDraft, Unit
 from mmlongbench.errors import MMLongBenchError, Rejected
 from mmlongbench.lengths import format_length
 from mmlongbench.likeness import is_long, words
@@ -82,7 +82,7 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
             yield Note(f"{twin.id!r}: {said}") if is_ours else Failure(said, row=twin.id)
 
 
-def _fault(draft: Draft, units: Sequence[Unit], most: int) -> str:
+def _fault(draft: ContextDraft, units: Sequence[Unit], most: int) -> str:
     """Return what is wrong with the units of a draft; in its take order, only those that a context may show count."""
     if wrong := next(filter(None, map(unit_fault, units)), ""):
         return wrong

@@ -14,7 +14,7 @@ from mmlongbench.building.example_checks import difference
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Note, Outcome, two_values
 from mmlongbench.checking.world import World
-from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.draft import ContextDraft, Question, Unit
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.files import read_regular
 from mmlongbench.manifest.binding import Bound, calling
@@ -149,21 +149,21 @@ def drafts_are_pure(world: World) -> Iterator[Outcome]:
         yield Failure(said, "contexts()" if world.is_shared else "draft()", row.id if row else "")
 
 
-def _drafted(world: World, *, is_reversed: bool = False) -> list[tuple[Row | None, Draft, list[Unit]]]:
+def _drafted(world: World, *, is_reversed: bool = False) -> list[tuple[Row | None, ContextDraft, list[Unit]]]:
     """Return (row, draft, units of its take order) of all drafts, made in the order of the rows or in reverse order."""
     builder, length = world.dataset.builder, world.lengths[0]
     if isinstance(builder, SharedContextBuilder):
         with calling("builder", world.dataset.spec.builder, "contexts()"):
             drafts = list(builder.contexts(world.rows, world.dataset.sources))
         return [(None, draft, world.units(draft, length)) for draft in drafts]
-    drafted = list[tuple[Row | None, Draft, list[Unit]]]()
+    drafted = list[tuple[Row | None, ContextDraft, list[Unit]]]()
     for row in reversed(world.rows) if is_reversed else world.rows:
         draft = world.draft(row)
         drafted.append((row, draft, world.units(draft, length, row)))
     return drafted
 
 
-def _difference(draft: Draft, other: Draft) -> str:
+def _difference(draft: ContextDraft, other: ContextDraft) -> str:
     """Return in words where two drafts of a row first differ, but for the units of their take orders; empty if they are
     equal.
     """

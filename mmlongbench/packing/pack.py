@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, combinations
 from typing import Any
 
-from mmlongbench.draft import Closing, Draft, Question, Unit
+from mmlongbench.draft import Closing, ContextDraft, Question, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, MMLongBenchError, Rejected
 from mmlongbench.lengths import TokenBudget, format_length
@@ -174,7 +174,7 @@ def assemble(
     return Prompt.of_units(instruction, shown, separator, question)
 
 
-def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
+def pack(draft: ContextDraft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
     """Choose the units of a draft for a length, by the prices of the units; `slack` tokens of the budget are kept free.
 
     Raises:
@@ -223,7 +223,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
 
 
 def _take(
-    draft: Draft, length: int, room: int, separator: int, pricer: Pricer, most: int | None
+    draft: ContextDraft, length: int, room: int, separator: int, pricer: Pricer, most: int | None
 ) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
     """Return the units taken, whether the take order was exhausted, and the number of excluded units by reason.
 
@@ -302,7 +302,7 @@ def _close(
 
 
 def examples(
-    draft: Draft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+    draft: ContextDraft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
 ) -> list[PackedExample]:
     """Return all examples of a draft at one length. The context is packed, and its units are then placed anew for each
     placement. Each placement has one example for each question.
@@ -359,14 +359,14 @@ def examples(
     return fitted
 
 
-def _require_one_of(draft: Draft, packed: Packed) -> None:
+def _require_one_of(draft: ContextDraft, packed: Packed) -> None:
     wanted = {unit.id for unit in draft.one_of}
     if wanted and wanted.isdisjoint(unit.id for unit in packed.units):
         expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
         raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
 
 
-def _price(draft: Draft, packed: Packed, pricer: Pricer) -> int:
+def _price(draft: ContextDraft, packed: Packed, pricer: Pricer) -> int:
     """Return the tokens of a context by the prices that `pack` goes by."""
     separator = pricer.text(draft.separator)
     frame = max(pricer.reserved_frame(draft, question).total for question in packed.questions)
@@ -385,7 +385,12 @@ def _price_that_fills(points: Sequence[tuple[int, int]], room: int) -> int:
 
 
 def _everywhere(
-    draft: Draft, packed: Packed, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+    draft: ContextDraft,
+    packed: Packed,
+    budget: TokenBudget,
+    placements: Sequence[Placement],
+    pricer: Pricer,
+    draws: Draws,
 ) -> list[PackedExample]:
     """Return the examples of a context at all placements, each counted as a whole unless prices are exact."""
     if not draft.in_turns and (spoken := next((unit.id for unit in packed.units if unit.turns), None)):
@@ -409,7 +414,7 @@ def _everywhere(
 
 
 def _placed(
-    draft: Draft,
+    draft: ContextDraft,
     packed: Packed,
     priced: Mapping[str, tuple[TokenCount, tuple[Part, ...]]],
     placed: tuple[Sequence[Unit], Sequence[float], Sequence[float]],
@@ -494,7 +499,7 @@ def _placed(
         )
 
 
-def _in_turns(draft: Draft, units: Sequence[Unit], pricer: Pricer) -> tuple[list[int], list[TokenCount]]:
+def _in_turns(draft: ContextDraft, units: Sequence[Unit], pricer: Pricer) -> tuple[list[int], list[TokenCount]]:
     """Return the starts and tokens of the units of a conversation, as a recount of its turns finds them. A unit ends
     where the next one begins, so a separator between two units of one turn belongs to the first of them.
     """

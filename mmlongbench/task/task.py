@@ -23,7 +23,7 @@ from pydantic.fields import FieldInfo
 
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
-from mmlongbench.draft import NEEDLES, SEPARATOR, Draft, Question, Unit, Wording
+from mmlongbench.draft import NEEDLES, SEPARATOR, ContextDraft, Draft, Question, Unit, Wording
 from mmlongbench.errors import DraftError, Fault, SourceError
 from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
@@ -149,47 +149,47 @@ class Task(Builder[RowT]):
         given: object = example.question.data["answer"]
         return _field(example.row, "answer", "or give the draft one") if given is None else given
 
-    def completed(self, draft: Draft, row: RowT) -> Draft:
+    def completed(self, draft: Draft | ContextDraft, row: RowT) -> ContextDraft:
         """Return a draft with the instruction, the separator and the question of the task.
 
         Raises:
-            DraftError: the draft has a field that the record has already, an instruction without its last newline, or
-                a separator of its own.
+            DraftError: the draft has a field that the record has already, or an instruction without its last newline.
 
         """
+        if isinstance(draft, ContextDraft):
+            return draft
         known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
         for names, said in ((known, "the record has already"), (_ADDED_FIELDS, "the engine adds")):
             if clash := sorted(names.intersection(draft.fields)):
                 raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
-        if draft.separator not in (SEPARATOR, self.separator):
-            raise DraftError("a draft of a task has no separator of its own; set `separator` of the task")
         words = Prompt.of(draft.instruction or (self.instruction,)).text
         # the first words of a prompt cost other tokens than later ones, so a unit cannot be the first
         if not words.endswith("\n") and (words or not self.in_turns):
             named = "Draft.instruction" if draft.instruction else "`instruction` of the task"
             raise DraftError(f"{named} does not end with a newline: {words[-40:]!r}")
-        questions = draft.questions
-        if not questions:
-            asked = self.question(row) if draft.question is None else draft.question
-            before, after = self._around_question()
-            data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
-            if isinstance(asked, Wording):
-                around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
-                question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
-            else:
-                parts = (asked,) if isinstance(asked, str) else tuple(asked)
-                question = Question(row.id, (before, *parts, after), data)
-            questions = (question,)
-        return replace(
-            draft,
-            id=draft.id or row.id,
-            instruction=draft.instruction or (self.instruction,),
-            separator=self.separator,
-            questions=questions,
+        asked = self.question(row) if draft.question is None else draft.question
+        before, after = self._around_question()
+        data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
+        if isinstance(asked, Wording):
+            around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
+            question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
+        else:
+            parts = (asked,) if isinstance(asked, str) else tuple(asked)
+            question = Question(row.id, (before, *parts, after), data)
+        return ContextDraft(
+            draft.required,
+            draft.take_order,
+            row.id,
+            draft.instruction or (self.instruction,),
+            (question,),
+            self.separator,
+            draft.one_of,
+            draft.closing,
+            draft.noted,
             in_turns=self.in_turns,
         )
 
-    def shared(self, id: str, draft: Draft, rows: Sequence[RowT]) -> Draft:
+    def shared(self, id: str, draft: Draft, rows: Sequence[RowT]) -> ContextDraft:
         """Return a draft as the context `id`, about which several rows are asked (`SharedContextBuilder`)."""
         questions = tuple(question for row in rows for question in self.completed(draft, row).questions)
         return replace(self.completed(draft, rows[0]), id=id, questions=questions)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mmlongbench.building.stages.records import wider
-from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.draft import ContextDraft, Question, Unit
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, pack
 from mmlongbench.packing.pricing import Pricer
@@ -39,7 +39,7 @@ class _OneSize(dict[str, tuple[int, int]]):
         return (28, 28 * 300) if path == REFUSED else SIZE
 
 
-def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
+def context(pictures: int, excluded: Counts, classes: int, most: int) -> ContextDraft:
     """Return this many pictures of each class; in some classes the first few are excluded."""
 
     def unit(kind: str, name: str, label: int, turn: int) -> Unit:
@@ -53,10 +53,10 @@ def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
         lambda _, found: found,
         most=most,
     )
-    return Draft((), rounds, id="d", instruction=("Look.\n",), questions=(Question("q", ("\nWhich?",)),))
+    return ContextDraft((), rounds, id="d", instruction=("Look.\n",), questions=(Question("q", ("\nWhich?",)),))
 
 
-def units(dataset: Any, draft: Draft) -> tuple[int, bool]:
+def units(dataset: Any, draft: ContextDraft) -> tuple[int, bool]:
     try:
         packed = pack(draft, dataset.budget(LENGTH), dataset.pricer)
     except DoesNotFitError:
@@ -64,7 +64,7 @@ def units(dataset: Any, draft: Draft) -> tuple[int, bool]:
     return len(packed.units), packed.ran_dry
 
 
-def one_after_another(dataset: Any, draft: Draft) -> Draft:
+def one_after_another(dataset: Any, draft: ContextDraft) -> ContextDraft:
     """Add one group at a time until the context is full; otherwise use the number that fills it most."""
     found = [draft]
     while units(dataset, found[-1])[1] and (take_order := found[-1].take_order.wider(LENGTH)):

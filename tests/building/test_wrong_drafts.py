@@ -43,7 +43,7 @@ DRAFTS = {
     'mt.Draft(GOOD, HAY, fields=["name"])': "fields is a list, expected a dict",
     'mt.Draft(GOOD, HAY, instruction="Read.")': "instruction is a str, expected a tuple of texts and images, such as",
     'mt.Draft(GOOD, HAY, noted="joined")': "noted is a str, expected a tuple of texts",
-    'mt.Draft(GOOD, HAY, questions=(Question("a", "what?"),))': "questions: parts is a str, expected a tuple of",
+    'mt.advanced.ContextDraft(GOOD, HAY, questions=(Question("a", "what?"),))': "questions: parts is a str, expected a",
     **{f"mt.Draft(({unit},), HAY)": said for unit, said in UNITS.items()},
 }
 

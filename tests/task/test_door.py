@@ -477,7 +477,6 @@ REFUSED = [
         "expected one with a newline at both ends",
     ),
     (INSTRUCTION, "'Read.\\n\\n'\n    question_format = '{question}'", "did you mean 'question_form'?"),
-    (DRAFT, f"{DRAFT[:-1]}, separator=' ')", "a draft of a task has no separator of its own; set `separator` of"),
     (DRAFT, f"{DRAFT[:-1]}, instruction=('Read.',))", "Draft.instruction does not end with a newline"),
     (INSTRUCTION, "'Read:'", "'instruction' is 'Read:', expected a text that ends with a newline"),
     ("row.text,", "turns=(mt.Turn('user', (row.text,)),),", "has turns; a task with such units sets `in_turns = True`"),

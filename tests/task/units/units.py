@@ -191,7 +191,7 @@ class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
             raise mt.Rejected("the catalogue ends before this book")
         return str(example.row.shelf)
 
-    def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.Draft]:
+    def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.advanced.ContextDraft]:
         """Return the catalogue, about which all rows are asked."""
         draws = sources.draws
         lines = [
@@ -200,7 +200,7 @@ class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
         ]
         return [self.shared("catalogue", mt.Draft((), mt.InOrder(lines)), rows)]
 
-    def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return the catalogue with the question of one row."""
         return self.contexts([row], sources)[0]
 
