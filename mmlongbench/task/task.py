@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from functools import partial
 from inspect import get_annotations, ismethod
 from pathlib import Path
+from posixpath import normpath
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
@@ -48,6 +49,15 @@ _ADDED_FIELDS = frozenset(
     ("length", "tokens", "canary", "depth", "permutation", "depth_achieved", "depth_requested", "needle_start")
 )
 """What the engine adds to a record."""
+_ENGLISH = {
+    "^(Input should be|Value error,|Assertion failed,) ": "",
+    "^Field required$": "a value",
+    "^Extra inputs are not permitted$": "no such field",
+    "^String should match pattern ": "a text of the form ",
+    r"^\w+ should have (at \w+ \d+ \w+).*": r"\1",
+    r"^a valid dictionary or instance of (\w+)$": r"an object with the fields of \1",
+}
+"""What pydantic says of a value, as a word after `expected`."""
 _UNNAMED = re.compile(r"<lambda>|<locals>| at 0x\w+|\{(?!\}|[^{}:]+:)")
 """What the name of a metric has if functions may share it, or if it may differ between processes, as texts of sets do;
 those of dicts do not."""
@@ -79,7 +89,11 @@ class Pdfs(SourceForm):
 
 
 class Folder(SourceForm):
-    """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`."""
+    """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`.
+
+    `photo: Annotated[str, mt.Folder]` in a row model is such a path: if it leads nowhere, the row is rejected when it
+    is read, so that it is in no haystack of other rows.
+    """
 
     form: ClassVar[str] = "a folder of pictures; the name of a picture is its path in the folder, such as `cats/1.jpg`"
     expected: ClassVar[str] = "a folder of pictures"
@@ -438,8 +452,15 @@ class _TableReader(Reader[Row]):
             yield raw_row(id, found, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
-        """Return the row that the fields make, or what is wrong with the first wrong field."""
-        return _row(raw.id, raw.fields, self.row_type)
+        row, folder = _row(raw.id, raw.fields, self.row_type), sources.get(self.names.get(Folder, ""))
+        for name, declared in self.row_type.model_fields.items() if folder and isinstance(row, Row) else ():
+            if Folder in declared.metadata:
+                value = getattr(row, name) or ()
+                for picture in (value,) if isinstance(value, str) else value:
+                    if file_inside(folder, normpath(picture)) is None:
+                        expected, todo = f"a picture {picture!r:.120} among the sources", "add it, or correct its name"
+                        return Fault("missing-image", expected, "none", field=name, todo=todo)
+        return row
 
     def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
         """Return which columns of the table are not used."""
@@ -512,9 +533,24 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fa
         return row_type.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        expected = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-        return Fault("wrong-field", expected, repr(first["input"])[:80], field=name, todo="correct the row")
+        expected, found = first["msg"], "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
+        for form, said in _ENGLISH.items():
+            expected = re.sub(form, said, expected)
+        return Fault("wrong-field", expected, found, field=_path(first["loc"], values), todo="correct the row")
+
+
+def _path(keys: Iterable[str | int], value: Any) -> str:  # noqa: ANN401  (any value of a table)
+    """Return where a wrong value is in a row, such as `receipts[0].amount`."""
+    path = ""
+    for key in keys:
+        try:
+            value = value[key]
+        except TypeError:  # the name of a kind in a union
+            continue
+        except LookupError:  # what is missing
+            value = None
+        path += f"[{key}]" if isinstance(key, int) else f".{key}"
+    return path.removeprefix(".")
 
 
 def _parsed(value: object, declared: FieldInfo) -> object:
