@@ -174,7 +174,8 @@ class Task(Builder[RowT]):
             return draft
         known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
         for names, said in ((known, "the record has already"), (_ADDED_FIELDS, "the engine adds")):
-            if clash := sorted(names.intersection(draft.fields)):
+            clash = sorted(names.intersection(draft.fields))
+            if clash and type(self).record is Task.record:  # another record may not have these fields
                 raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
         words = Prompt.of(draft.instruction or (self.instruction,)).text
         # the first words of a prompt cost other tokens than later ones, so a unit cannot be the first

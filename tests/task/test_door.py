@@ -258,6 +258,24 @@ def test_a_question_may_be_rejected_everywhere(tmp_path: Path) -> None:
     assert short == long
     found = {reject["found"] for reject in rejects}
     assert all(each.startswith("at 2K: ") for each in found)
+def test_a_record_of_ones_own_may_use_the_fields_of_a_draft_under_other_names(tmp_path: Path) -> None:
+    record = """
+    def record(self, example):
+        record = super().record(example)
+        record["metres"] = record.pop("depth")
+        return record
+
+
+def note(row"""
+    changed = TASK.replace('"asked"),), hay)', '"asked"),), hay, fields={"depth": 7})')
+    with_record = changed.replace("\n\ndef note(row", record)
+    _, files = built(tmp_path, with_record)
+    assert {record["metres"] for record in files["notes_K1_dep2.jsonl"]} == {7}
+    manifest = written(tmp_path, changed)
+    ran = command("build", str(manifest), "--out", str(tmp_path / "other"), "--limit", "2")
+    assert "Draft.fields holds 'depth', which the engine adds" in ran.err
+
+
     assert {reject["length"] for reject in rejects} == {1024, 2048}
     assert short.isdisjoint(reject["id"] for reject in rejects)
 
