@@ -136,6 +136,24 @@ def test_a_metric_of_the_task_file_scores_with_its_parameters(tmp_path: Path) ->
     assert "totals of notes.py:exactly(most=30) are not shown: a report runs no task file" in report.out
 
 
+def test_a_metric_with_long_parameters_has_scores_in_a_file_of_a_short_name(tmp_path: Path) -> None:
+    task = TASK.replace("record: mt.Record)", "record: mt.Record, words: str)")
+    release, files = built(
+        tmp_path, task.replace("metric = exactly", f"metric = partial(exactly, words={'x' * 300!r})")
+    )
+    name, record = "notes_K1_dep2.jsonl", files["notes_K1_dep2.jsonl"][0]
+    line = {"file": f"tasks/{name}", "id": record["id"], "depth": record["depth"], "prediction": record["answer"]}
+    (tmp_path / "said.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    given = ["--task", str(tmp_path / "notes.py"), "--model", "m", "--only-answered", "--out", str(tmp_path / "scores")]
+    metric = f"notes.py:exactly(words={'x' * 300!r})"
+    ran = command("score", str(release), str(tmp_path / "said.jsonl"), *given, "--metrics", metric)
+    assert ran.code == 0, ran.err
+    (file,) = (tmp_path / "scores").glob("*.jsonl")
+    assert file.name.startswith("m.notes.py:exactly(words='xxx")
+    assert len(file.name) < 255
+    assert json.loads(file.read_text("utf-8").splitlines()[0])["metric"] == metric
+
+
 OWN = {
     "exactly": "exactly",
     "partial(exactly, most=30)": "exactly(most=30)",
@@ -240,24 +258,6 @@ def note(row"""
     assert ran.code == 0, ran.out
 
 
-def test_a_question_without_an_answer_at_a_length_is_rejected_there(tmp_path: Path) -> None:
-    release, files = built(tmp_path, counting(everywhere=False), limit=8)
-    short, long = (files[f"notes_K{length}_dep2.jsonl"] for length in (1, 2))
-    rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
-    gone = {reject["id"] for reject in rejects}
-    assert 0 < len(gone) < 8
-    assert {(reject["length"], reject["reason"]) for reject in rejects} == {(2048, "refused-by-task")}
-    assert {record["id"] for record in short} == {record["id"] for record in long} | gone
-    assert all(record["answer"] == len(record["units"]) for record in (*short, *long))  # type: ignore[arg-type]
-
-
-def test_a_question_may_be_rejected_everywhere(tmp_path: Path) -> None:
-    release, files = built(tmp_path, counting(everywhere=True), limit=8)
-    short, long = ({record["id"] for record in files[f"notes_K{length}_dep2.jsonl"]} for length in (1, 2))
-    rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
-    assert short == long
-    found = {reject["found"] for reject in rejects}
-    assert all(each.startswith("at 2K: ") for each in found)
 def test_a_record_of_ones_own_may_use_the_fields_of_a_draft_under_other_names(tmp_path: Path) -> None:
     record = """
     def record(self, example):
@@ -276,6 +276,24 @@ def note(row"""
     assert "Draft.fields holds 'depth', which the engine adds" in ran.err
 
 
+def test_a_question_without_an_answer_at_a_length_is_rejected_there(tmp_path: Path) -> None:
+    release, files = built(tmp_path, counting(everywhere=False), limit=8)
+    short, long = (files[f"notes_K{length}_dep2.jsonl"] for length in (1, 2))
+    rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
+    gone = {reject["id"] for reject in rejects}
+    assert 0 < len(gone) < 8
+    assert {(reject["length"], reject["reason"]) for reject in rejects} == {(2048, "refused-by-task")}
+    assert {record["id"] for record in short} == {record["id"] for record in long} | gone
+    assert all(record["answer"] == len(record["units"]) for record in (*short, *long))  # type: ignore[arg-type]
+
+
+def test_a_question_may_be_rejected_everywhere(tmp_path: Path) -> None:
+    release, files = built(tmp_path, counting(everywhere=True), limit=8)
+    short, long = ({record["id"] for record in files[f"notes_K{length}_dep2.jsonl"]} for length in (1, 2))
+    rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
+    assert short == long
+    found = {reject["found"] for reject in rejects}
+    assert all(each.startswith("at 2K: ") for each in found)
     assert {reject["length"] for reject in rejects} == {1024, 2048}
     assert short.isdisjoint(reject["id"] for reject in rejects)
 
