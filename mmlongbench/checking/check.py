@@ -17,7 +17,15 @@ from mmlongbench.building.shard_results import QUESTIONS, RowCounts
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped, failure_of
 from mmlongbench.checking.repeatable import ids_stay, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, DRAFTS, EVERY, IDS, KEPT, ROWS, RULES
-from mmlongbench.checking.second_process import WORKERS, BuiltRelease, difference, digest_of, look_again, prompts
+from mmlongbench.checking.second_process import (
+    WORKERS,
+    BuiltRelease,
+    difference,
+    digest_of,
+    look_again,
+    packed_prompts,
+    prompts,
+)
 from mmlongbench.checking.world import World
 from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError
 from mmlongbench.io.locations import LocalPath
@@ -198,9 +206,11 @@ def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -
             spec = spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
         with suppress(PluginCallError):  # then another rule fails
             world.prompts = list(prompts(world.release, world.tasks))
-        digests = tuple(digest_of(prompt) for _, _, prompt in world.prompts)
-        again = dataset.folder / "again"
-        releases.append(BuiltRelease(Manifest(datasets=(spec,)), dataset.release, again, sources, workers, digests))
+        world.packed_prompts = list(packed_prompts(world))
+        digests = [tuple(digest_of(text) for *_, text in each) for each in (world.prompts, world.packed_prompts)]
+        manifest, again = Manifest(datasets=(spec,)), dataset.folder / "again"
+        given = (dataset.release, again, sources, workers, digests[0], dataset.lengths, digests[1])
+        releases.append(BuiltRelease(manifest, *given))
     for (dataset, world), look in zip(worlds, look_again(releases, folder), strict=True):
         world.look = look
         world.difference = None if look.build_error else difference(dataset.release, dataset.folder / "again")

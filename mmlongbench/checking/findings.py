@@ -66,6 +66,22 @@ def _excerpt(text: str, start: int) -> str:
     return f"{'…' if start else ''}{text[start : start + _SHOWN]}{'…' if len(text) > start + _SHOWN else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class SecondLook:
+    """What the second process found in a release."""
+
+    rows: str = ""
+    """A digest of all rows of the source, in their order; empty if they could not be read."""
+    failures: tuple[Failure, ...] = ()
+    """The first prompt that could not be rebuilt, and what the audit found."""
+    build_error: str = ""
+    """Why there is no second release; empty if there is one."""
+    prompt: tuple[int, str] | None = None
+    """The first prompt that differs from that of the first process: its place among all, and its text."""
+    packed: tuple[int, str] | None = None
+    """The same of `packed_prompts`."""
+
+
 Outcome: TypeAlias = Failure | Note | Skipped
 """What a rule yields. A rule that yields nothing holds."""
 

@@ -11,8 +11,7 @@ from typing import TypeAlias
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.example_checks import FirstPlacements
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row, released_record
-from mmlongbench.checking.findings import Failure
-from mmlongbench.checking.second_process import SecondLook
+from mmlongbench.checking.findings import Failure, SecondLook
 from mmlongbench.draft import ContextDraft, Unit
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.binding import calling
@@ -45,6 +44,8 @@ class World:
     """What a second process found that audited the release and built it again."""
     prompts: Sequence[tuple[str, int, str]] = ()
     """The prompts of the release: the id of the row, the length in tokens, the text."""
+    packed_prompts: Sequence[tuple[str, int, str]] = ()
+    """The same of the lengths that are packed, but not built."""
     difference: Failure | None = None
     """How the release of the second process differs."""
     faults: dict[int, list[tuple[Row | None, Exception]]] = field(default_factory=dict)

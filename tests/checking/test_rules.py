@@ -174,6 +174,7 @@ NUMBERED = """class Numbered(mt.readers.Reader[Fable]):
 class Fables("""
 TAKEN = "[other.unit() for other in others]"
 MORALS = 'mt.Unit(other.title, other.text + " So: " + row.moral) for other in others'
+LATE_HASHES = "(*others[:48], *sorted(others[48:], key=lambda other: hash(other.title)))"
 AGAIN_SHOWN = 'mt.Unit(path + "#2", mt.Image(path), (99, n), "padding") for n, path in enumerate(paths)'
 ANSWER = """    def answer(self, example: mt.PackedExample) -> str:
         return "owl" if example.row else "fox"
@@ -203,6 +204,7 @@ FABLES = {
         ),
     ),
     "answer": (("    def draft(", ANSWER),),
+    "longest": ((TAKEN, f"[other.unit() for other in {LATE_HASHES}]"),),
 }
 COMPARISONS = {
     "taken": (("mt.InOrder(rest)", f"mt.InOrder((*rest, *({AGAIN_SHOWN})))"),),
@@ -219,6 +221,8 @@ WRONG_FILES = {
     "unfilled": (FULL, "draft()", "of mean size are missing; add sources, or take 64K out of `lengths`"),
     "twins": (EVERY, "", "has all the same fields, the same question and the same answer; leave one out"),
     "answer": (FOLLOWS, "answer()", "the same for a half of each context, for one unit and for none; compute it from"),
+    # only the fourth length, which is packed and not built, shows it
+    "longest": (BYTES, "draft()", "the prompt is another one: …"),
     **dict.fromkeys(("folder", "home", "lang"), (BYTES, "draft() or record()", "differs in line 1: 'from' is ")),
 }
 
@@ -250,7 +254,8 @@ def files_with_mistakes(folder: Path) -> list[dict[str, Any]]:
             source = source if example == "fables" else {"questions": "questions.csv", "documents": "documents"}
             reader = {"reader": f"{name}.py:Numbered"} if "numbered" in name else {}
             made = {"name": name, "builder": f"{name}.py:{kind}", "source": source, **reader, **common}
-            datasets.append({**made, "lengths": ["2K", "64K"]} if name == "unfilled" else made)
+            lengths = {"unfilled": ["2K", "64K"], "longest": ["2K", "4K", "6K", "8K"]}.get(name, common["lengths"])
+            datasets.append({**made, "lengths": lengths})
     return datasets
 
 
