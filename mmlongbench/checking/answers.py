@@ -15,6 +15,7 @@ from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
 from mmlongbench.packing.pack import PackedExample
+from mmlongbench.prompt import Image
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Evidence, Metric, ScoringInput, Settings
 from mmlongbench.task.rows import Record
@@ -30,6 +31,8 @@ _RARE = 0.01
 _FULL = 1 - 1e-9
 _SHORT = 60
 """The most characters of a field that is tried as an answer."""
+_READ, _MOST_READ = 200, 4
+"""How many characters of a text, and how many gold units, are shown for people to read."""
 
 
 # ---- Where answers stand
@@ -157,6 +160,40 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         has_evidence |= evidence is not None or bool(given)
     if not has_evidence:
         yield Skipped("records name neither evidence nor needles that are texts")
+
+
+def example_to_read(world: World) -> Iterator[tuple[str, str]]:
+    """Yield the parts of `CheckedDataset.example`, each with its name."""
+    example = next((example for _, example in world.every_example()), None)
+    if example is None:
+        return
+    builder, record, row = world.dataset.builder, world.record(example), world.row(example)
+    with calling("builder", world.dataset.spec.builder, "question_of(), choices() or evidence()", row):
+        question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
+    right = choices.offered[choices.right] if choices else ""
+    answer = str(right.path if isinstance(right, Image) else right or world.answer_of(example))
+    yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))
+    yield "question", _one_line(question or _question(example))
+    yield "answer", _one_line(answer)
+    units = [unit for host in example.units for unit in (host, *host.needles)]
+    golds = [unit for unit in units if unit.role in NEEDLES]
+    if evidence and evidence.pages:
+        pages = ", ".join(f"{page + 1}" for page in evidence.pages)
+        yield "evidence", f"page {pages} of {evidence.document}, counted from 1"
+    elif builder.spec.is_answer_of_context or not golds:
+        yield "made from", f"the {len(example.units)} units that are shown"
+    images = world.dataset.sources.images if world.dataset.sources.has_images else None
+    for unit in golds[:_MOST_READ]:
+        names = [(images and images.origin(path)) or path for path in unit.images]
+        texts = (part for part in unit.parts if isinstance(part, str))
+        yield unit.label or unit.role, _one_line(" ".join((*texts, *names)), answer)
+
+
+def _one_line(text: str, around: str = "") -> str:
+    """Return the beginning of a text, or what stands around another text in it."""
+    text = " ".join(text.split())
+    at = max(0, text.casefold().find(" ".join(around.casefold().split())) - _READ // 2) if len(text) > _READ else 0
+    return f"{'…' if at else ''}{text[at : at + _READ]}{'…' if at + _READ < len(text) else ''}"
 
 
 # ---- What the metric gives

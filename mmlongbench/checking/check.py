@@ -14,6 +14,7 @@ from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import QUESTIONS, RowCounts
+from mmlongbench.checking.answers import example_to_read
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped, failure_of
 from mmlongbench.checking.repeatable import ids_stay, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, DRAFTS, EVERY, IDS, KEPT, ROWS, RULES
@@ -121,11 +122,19 @@ def check(
                 plugins_of(dataset.spec),
                 len(dataset.world.rows) if dataset.world else 0,
                 dataset.lengths,
+                _to_read(dataset),
             )
             for dataset in datasets
         ),
         tuple(finding for dataset in datasets for finding in dataset.findings),
     )
+
+
+def _to_read(dataset: _DatasetCheck) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple(example_to_read(dataset.world)) if dataset.world else ()
+    except ERRORS:  # a rule has named it
+        return ()
 
 
 def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:

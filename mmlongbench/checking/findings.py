@@ -126,6 +126,9 @@ class CheckedDataset:
     """The number of questions of the small release; 0 if it could not be built."""
     lengths: tuple[int, ...]
     """The lengths of the small release, in tokens."""
+    example: tuple[tuple[str, str], ...] = ()
+    """A question for people to read, since no rule can see that a plausible answer is wrong: its row, the question, the
+    answer, and the gold units of its context by their labels or roles."""
 
 
 @dataclass(frozen=True, slots=True)
