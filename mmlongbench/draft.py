@@ -225,17 +225,13 @@ class ContextDraft:
     """One context and its questions, before the context has a length. A `Task` gets it from a `Draft`."""
 
     required: tuple[Unit, ...]
-    """The units of every context: needles (without a place), gold pages."""
     take_order: TakeOrder
-    """The order in which other units are taken as long as they fit."""
     id: str = ""
     """The released id: that of the row, or of a context that several rows share."""
     instruction: tuple[Part, ...] = ()
-    """What stands before the units, and ends with a newline."""
     questions: tuple[Question, ...] = ()
     """The finished questions. Several share a context, which has room for the costliest of them."""
     separator: str = SEPARATOR
-    """The text between two units."""
     one_of: Sequence[Unit] = ()
     """Units of the take order of which a context must show at least one; without, the question is rejected at that
     length."""

@@ -181,6 +181,7 @@ def pack(draft: ContextDraft, budget: TokenBudget, pricer: Pricer, slack: int = 
         DoesNotFitError: the instruction, the question and the required units alone are over the budget, or have more
             images than the counted model takes.
         RefusedImage: one of their images is refused by that model.
+        Rejected: the context shows none of `ContextDraft.one_of`.
 
     """
     groups = draft.take_order.groups(budget.length)
@@ -215,6 +216,10 @@ def pack(draft: ContextDraft, budget: TokenBudget, pricer: Pricer, slack: int = 
             f"{draft.id}: {length} has room for {len(groups) - len(unshown)} of the {len(groups)} groups it must show, "
             f"not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), or build a longer length"
         )
+    wanted = {unit.id for unit in draft.one_of}
+    if wanted and wanted.isdisjoint(unit.id for unit in (*draft.required, *taken)):
+        expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
+        raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
     missing = 0
     if ran_dry and taken:
         spent = sum(pricer.cost(unit, separator) for unit in taken)
@@ -307,63 +312,75 @@ def examples(
     """Return all examples of a draft at one length. The context is packed, and its units are then placed anew for each
     placement. Each placement has one example for each question.
 
-    Sums of prices can be inexact: with a counter that is not additive, in a conversation, or where a needle sentence
-    meets other text at a space. Then prompts are counted as a whole. If one is over the budget, the context is packed
-    again with fewer tokens. Of a counter that is not additive, prices may also be too high and leave room; then the
-    context is packed again with more tokens. The fullest context that fits is kept.
-
     Raises:
         DoesNotFitError: the required units alone are over the budget, or all units in the form that is shown.
         Rejected: the context shows none of `Draft.one_of`.
 
     """
-    rendering, is_additive = draft.rendered_as_text, pricer.counter.additive
+    choose = _with_exact_prices if pricer.counter.additive else _with_estimated_prices
+    packed, fitted = choose(draft, budget, placements, pricer, draws)
+    if not (rendering := draft.rendered_as_text):
+        return fitted
+    required, taken = (tuple(map(rendering.unit, units)) for units in (packed.required, packed.taken))
+    packed, shown = replace(packed, required=required, taken=taken), replace(draft, instruction=rendering.instruction)
+    fitted = _everywhere(shown, packed, budget, placements, pricer, draws)
+    over = _costliest(fitted) - budget.room
+    if over > 0:  # no unit is left out to make room for another form
+        raise DoesNotFitError(f"{draft.id}: retold, its {len(packed.units)} units are {over} tokens over the budget")
+    return fitted
+
+
+def _with_exact_prices(
+    draft: ContextDraft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+) -> tuple[Packed, list[PackedExample]]:
+    """Return the context that fits, and its examples. Only in a conversation, and where a needle sentence meets other
+    text at a space, a whole prompt may cost more than the sum of prices; then fewer tokens are packed.
+    """
+    slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
+    while True:
+        packed = pack(draft, budget, pricer, slack)
+        if draft.rendered_as_text:  # shown, and counted, in another form
+            return packed, []
+        fitted = _everywhere(draft, packed, budget, placements, pricer, draws)
+        if (over := _costliest(fitted) - budget.room) <= 0:
+            return packed, fitted
+        slack += over
+
+
+def _with_estimated_prices(
+    draft: ContextDraft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+) -> tuple[Packed, list[PackedExample]]:
+    """Return the fullest context that fits, and its examples. Whole prompts are counted: if one is over the budget, the
+    context is packed again with fewer tokens, and if one leaves room, with more.
+    """
     best, fitted, fullest, enough = None, list[PackedExample](), 0, 0
     least_over = budget.room + budget.length  # the price of the cheapest context that is over the budget
     points: list[tuple[int, int]] = []  # of each context: its price, and the tokens of its costliest prompt
     allowed = budget.room - JOINTS * sum(unit.between_sentences for unit in draft.required)
-    while True:
+    while best is None or allowed > enough:
         try:
             packed = pack(draft, budget, pricer, budget.room - allowed)
-            _require_one_of(draft, packed)
         except (DoesNotFitError, Rejected):
             if best is None:
                 raise
             break
-        if (rendering and is_additive) or (best and packed.units == best.units):
-            best = packed
-            break
+        if best and packed.units == best.units:
+            return packed, fitted
         made = _everywhere(draft, packed, budget, placements, pricer, draws)
-        whole = max(example.count.total for example in made)
+        whole = _costliest(made)
         if fullest < whole <= budget.room:
             best, fitted, fullest, enough = packed, made, whole, allowed + budget.length // 1000
-        if best and (is_additive or packed.ran_dry or len(points) >= RECOUNTS):
+        if best and (packed.ran_dry or len(points) >= RECOUNTS):
             break
-        if is_additive:
-            allowed -= whole - budget.room
-            continue
         points.append((_price(draft, packed, pricer), whole))
         if whole > budget.room:
             least_over = min(least_over, points[-1][0])
         allowed = min(_price_that_fills(points, budget.room), least_over - 1)
-        if best and allowed <= enough:
-            break
-    if not rendering:
-        return fitted
-    required, taken = (tuple(map(rendering.unit, units)) for units in (best.required, best.taken))
-    best, shown = replace(best, required=required, taken=taken), replace(draft, instruction=rendering.instruction)
-    fitted = _everywhere(shown, best, budget, placements, pricer, draws)
-    over = max(example.count.total for example in fitted) - budget.room
-    if over > 0:  # no unit is left out to make room for another form
-        raise DoesNotFitError(f"{draft.id}: retold, its {len(best.units)} units are {over} tokens over the budget")
-    return fitted
+    return best, fitted
 
 
-def _require_one_of(draft: ContextDraft, packed: Packed) -> None:
-    wanted = {unit.id for unit in draft.one_of}
-    if wanted and wanted.isdisjoint(unit.id for unit in packed.units):
-        expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
-        raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
+def _costliest(made: Sequence[PackedExample]) -> int:
+    return max(example.count.total for example in made)
 
 
 def _price(draft: ContextDraft, packed: Packed, pricer: Pricer) -> int:
