@@ -34,7 +34,6 @@ class FileName:
 
     @property
     def length(self) -> int:
-        """The length in tokens."""
         return self.k * K
 
 
@@ -118,7 +117,6 @@ class JsonLines(FileFormat):
     """One JSON object a line: the default format."""
 
     def bundle(self, records: Iterable[Record]) -> Iterator[bytes]:
-        """Yield one line a record, in UTF-8, with keys in the order of the record."""
         for record in records:
             yield to_json(record)
 
@@ -142,7 +140,6 @@ class JsonLines(FileFormat):
                     yield line
 
     def read(self, path: Path) -> Iterator[tuple[str, Record | ReleaseError]]:
-        """Yield the record of each line that is not blank, or the error in it."""
         with path.open("rb") as lines:
             for number, _, line in bounded_lines(lines):
                 where = f"line {number}"

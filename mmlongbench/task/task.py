@@ -354,7 +354,6 @@ def _written(parts: Iterable[Part]) -> list[object]:
 
 
 def _written_unit(unit: Unit, *, in_turns: bool) -> dict[str, object]:
-    """Return a unit as JSON, as far as it says something."""
     written: dict[str, object] = {"role": unit.role}
     if in_turns:
         written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in turns_of(unit.shown)]
@@ -425,7 +424,6 @@ def task_fault(task: type[Task[Any]]) -> str:
 
 
 def _misspelt(task: type[Task[Any]]) -> str:
-    """Return which attribute of a task is almost one that tasks have, and so has no effect; empty if none is."""
     known = [name for name in {*dir(Task), *get_annotations(Task)} if not name.startswith("_")]
     for name in vars(task):
         alike = [] if name.startswith("_") or name in known else get_close_matches(name, known, 1, 0.85)
@@ -440,7 +438,6 @@ class _TableReader(Reader[Row]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each row of the table, with its `id` or a hash of its fields."""
         for form, name in self.names.items():
             is_wrong = sources[name].is_dir() if form is Table else not sources[name].is_dir()
             if is_wrong:
@@ -453,18 +450,17 @@ class _TableReader(Reader[Row]):
             yield raw_row(id, found, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
-        row, folder = _row(raw.id, raw.fields, self.row_type), sources.get(self.names.get(Folder, ""))
-        for name, declared in self.row_type.model_fields.items() if folder and isinstance(row, Row) else ():
-            if Folder in declared.metadata:
-                value = getattr(row, name) or ()
-                for picture in (value,) if isinstance(value, str) else value:
-                    if file_inside(folder, normpath(picture)) is None:
-                        expected, todo = f"a picture {picture!r:.120} among the sources", "add it, or correct its name"
-                        return Fault("missing-image", expected, "none", field=name, todo=todo)
+        row, folder = _row(raw.id, raw.fields, self.row_type), self.names.get(Folder)
+        naming = [name for name, declared in self.row_type.model_fields.items() if Folder in declared.metadata]
+        for name in naming if folder and isinstance(row, Row) else ():
+            value = getattr(row, name) or ()
+            for picture in (value,) if isinstance(value, str) else value:
+                if file_inside(sources[str(folder)], normpath(picture)) is None:
+                    expected, todo = f"a picture {picture!r:.120} among the sources", "add it, or correct its name"
+                    return Fault("missing-image", expected, "none", field=name, todo=todo)
         return row
 
     def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
-        """Return which columns of the table are not used."""
         path, known = sources[self.names[Table]], _columns(self.row_type)
         unused = [name for name in columns_of(table_rows(path, known)) if name not in known.known]
         return [f"{path.name}: columns not used: {', '.join(unused)[:300]}"] if unused else []
@@ -474,7 +470,6 @@ class _WithDocuments(_TableReader):
     """Adds the PDFs of a folder."""
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return all PDFs of the folder, by their names without the ending."""
         return pdfs_by_name(sources[self.names[Pdfs]])
 
 
@@ -484,11 +479,9 @@ class _WithPictures(_TableReader):
     names_images_by_content: ClassVar[bool] = True
 
     def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
-        """Return a picture by its path in the folder; None for a name that leads out of it."""
         return file_inside(sources[self.names[Folder]], name)
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return the names of all pictures of the folder; what they show is not known."""
         folder = sources[self.names[Folder]]
         found = (path for path in visible_files(folder) if path.suffix.lower() in PICTURE_ENDINGS)
         return {path.relative_to(folder).as_posix(): frozenset() for path in found}
