@@ -15,7 +15,7 @@ from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import QUESTIONS, RowCounts
 from mmlongbench.checking.answers import example_to_read
-from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped, failure_of
+from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Outcome, Skipped, failure_of
 from mmlongbench.checking.repeatable import ids_stay, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, DRAFTS, EVERY, IDS, KEPT, ROWS, RULES
 from mmlongbench.checking.second_process import (
@@ -71,13 +71,13 @@ class _DatasetCheck:
         notes: list[str] = []
         try:
             for outcome in outcomes:
-                if isinstance(outcome, Skipped):
-                    self.findings.append(Finding(rule, self.spec.name, "skipped", outcome.reason))
-                    return
-                if isinstance(outcome, Note):
-                    notes.append(outcome.text)
+                if isinstance(outcome, str):
+                    notes.append(outcome)
                 else:
                     failures.append(outcome)
+        except Skipped as why:
+            self.findings.append(Finding(rule, self.spec.name, "skipped", str(why)))
+            return
         except ERRORS as error:
             failures.append(failure_of(error))
         found = Finding(rule, self.spec.name, "holds", "; ".join(notes))
@@ -188,7 +188,6 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
 
 
 def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
-    """Yield a failure if no question was kept, and a note on rejected rows."""
 
     def listed(reasons: Mapping[str, int]) -> str:
         return ", ".join(f"{count} × {reason}" for reason, count in reasons.items())
@@ -197,7 +196,7 @@ def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
     if counts.kept:
         if counts.rejected:
-            yield Note(f"rows were rejected: {listed(counts.rejected)}")
+            yield f"rows were rejected: {listed(counts.rejected)}"
         return
     said = listed({**counts.rejected, **counts.skipped}) or "nothing was read"
     said = f"none of {counts.read} rows is kept ({said})"
@@ -206,7 +205,6 @@ def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
 
 
 def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:
-    """Let a second process audit and build every release that was built, and keep what it found in the worlds."""
     worlds = [(dataset, dataset.world) for dataset in datasets if dataset.is_built and dataset.world]
     releases = []
     for dataset, world in worlds:

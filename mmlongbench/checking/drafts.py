@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from mmlongbench.building.example_checks import unit_fault
 from mmlongbench.building.stages.records import pack_row
-from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped, failure_of
+from mmlongbench.checking.findings import Failure, Outcome, Skipped, failure_of
 from mmlongbench.checking.world import MOST_UNITS, World
 from mmlongbench.draft import NEEDLES, ContextDraft, Unit
 from mmlongbench.errors import MMLongBenchError, Rejected
@@ -44,8 +44,7 @@ _ENGINE_FIELDS = frozenset(("depth", "depth_achieved", "depth_requested"))
 def every_row_is_drafted(world: World) -> Iterator[Outcome]:
     """Yield every row that cannot be drafted, or whose units cannot be packed; and rows that ask the same."""
     if world.is_shared:
-        yield Skipped("contexts that questions share are made of the chosen rows")
-        return
+        raise Skipped("contexts that questions share are made of the chosen rows")
     dataset, drafted, rejected, end = world.dataset, 0, 0, time.monotonic() + SECONDS
     with calling("builder", dataset.spec.builder, "selects()"):
         is_asked = dataset.builder.selects(dataset.sources)
@@ -58,7 +57,7 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
         if is_asked and not is_asked(row):
             continue
         if time.monotonic() > end:
-            yield Note(f"{drafted + rejected:,} of {len(dataset.sources.rows):,} rows were drafted, for lack of time")
+            yield f"{drafted + rejected:,} of {len(dataset.sources.rows):,} rows were drafted, for lack of time"
             break
         first = known.setdefault(row.model_dump_json(exclude={"id", "file", "place"}), row)
         if first is not row:
@@ -79,7 +78,7 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
         if not dataset.builder.spec.is_answer_of_context and _asks_the_same(world, row, twin):
             said = f"row {row.id!r} has all the same fields, the same question and the same answer; leave one out"
             is_ours = plugin_code("reader", dataset.spec.reader).distribution == ENGINE
-            yield Note(f"{twin.id!r}: {said}") if is_ours else Failure(said, row=twin.id)
+            yield f"{twin.id!r}: {said}" if is_ours else Failure(said, row=twin.id)
 
 
 def _fault(draft: ContextDraft, units: Sequence[Unit], most: int) -> str:
@@ -146,7 +145,7 @@ def contexts_are_full(world: World) -> Iterator[Outcome]:
             yield Failure(f"{said}; {todo}", "draft()", example.id, length)
         if dry and world.dataset.spec.source == SAMPLE:
             count = len(world.examples(length))
-            yield Note(f"units of the sample run out in {len(dry)} of {count} examples at {format_length(length)}")
+            yield f"units of the sample run out in {len(dry)} of {count} examples at {format_length(length)}"
 
 
 def _fill(example: PackedExample, length: int) -> float:
@@ -181,8 +180,7 @@ def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
                 others += map(_before, rest)
                 asked.update(words("".join(part for part in example.question.parts if isinstance(part, str))).split())
     if len(seen) < _CONTEXTS:
-        yield Skipped("there are too few gold units among others")
-        return
+        raise Skipped("there are too few gold units among others")
     for these, those, which in ((golds, others, "every gold unit"), (others, golds, "every unit but gold")):
         tells = sorted(set.intersection(*these) - set().union(*those) - asked)
         if tells:
@@ -212,7 +210,7 @@ def padding_is_of_other_things(world: World) -> Iterator[Outcome]:
         if thing and (found := next(rest, None)):
             held.setdefault(thing, (examples[0].id, found.label or found.id))
     if len(folders) < _CONTEXTS:
-        yield Skipped("no needles of a question are from one folder, or of one group")
+        raise Skipped("no needles of a question are from one folder, or of one group")
     elif len(held) * 2 > len(folders):
         thing, (row, unit) = next(iter(held.items()))
         said = f"all needles are from {thing!r}, and so is padding such as {unit!r}; does the question mean it, too?"
@@ -220,7 +218,6 @@ def padding_is_of_other_things(world: World) -> Iterator[Outcome]:
 
 
 def _thing(world: World, unit: Unit) -> str:
-    """Return the group of a unit, or the folder of its image in the source; empty if it has none."""
     images = world.dataset.sources.images if world.dataset.sources.has_images else None
     path = next(iter(unit.images), "")
     return unit.group or ((images and images.origin(path)) or path).rpartition("/")[0]

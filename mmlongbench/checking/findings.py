@@ -7,8 +7,6 @@ from typing import Literal, TypeAlias
 from mmlongbench.errors import error_text
 from mmlongbench.manifest.binding import PluginCallError
 
-_BEFORE, _SHOWN = 12, 60
-"""How many characters of a long value are shown before the first difference, and how many are shown altogether."""
 Status: TypeAlias = Literal["holds", "fails", "skipped", "not run"]
 
 
@@ -36,34 +34,8 @@ def failure_of(error: Exception, row: str = "", length: int = 0) -> Failure:
     return Failure(error_text(error), row=row, length=length, traceback=seen)
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that a user should know about a rule that holds."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Why a rule does not apply to a dataset, or cannot be checked."""
-
-    reason: str
-
-
-def two_values(before: object, after: object) -> str:
-    """Return two different values as text; of long values, only the part around the first difference.
-
-    >>> two_values("a", "b")
-    "'a', then 'b'"
-    """
-    one, other = repr(before), repr(after)
-    same = next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
-    start = max(0, same - _BEFORE) if same > 2 * _BEFORE else 0
-    return f"{_excerpt(one, start)}, then {_excerpt(other, start)}"
-
-
-def _excerpt(text: str, start: int) -> str:
-    return f"{'…' if start else ''}{text[start : start + _SHOWN]}{'…' if len(text) > start + _SHOWN else ''}"
+class Skipped(Exception):
+    """A rule does not apply to a dataset, or cannot be checked; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +54,9 @@ class SecondLook:
     """The same of `packed_prompts`."""
 
 
-Outcome: TypeAlias = Failure | Note | Skipped
-"""What a rule yields. A rule that yields nothing holds."""
+Outcome: TypeAlias = Failure | str
+"""What a rule yields: a case in which it does not hold, or a note on a rule that holds. One that does not apply raises
+`Skipped`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,8 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TypeAlias
 
-from mmlongbench.checking.answers import (
-    answers_score_full,
-    evidence_is_shown,
-    no_negative_holds_an_answer,
-    nothing_gives_the_answer_away,
-    wrong_answers_do_not_score_full,
-)
-from mmlongbench.checking.drafts import (
-    contexts_are_full,
-    every_row_is_drafted,
-    examples_are_packed,
-    nothing_before_a_unit_tells_gold,
-    padding_is_of_other_things,
-    texts_are_there_once,
-    what_is_said_follows_the_context,
-)
-from mmlongbench.checking.findings import Failure, Outcome, Skipped, two_values
-from mmlongbench.checking.repeatable import drafts_are_pure, prompts_come_back
+from mmlongbench.checking import answers, drafts, repeatable
+from mmlongbench.checking.findings import Failure, Outcome, Skipped
 from mmlongbench.checking.second_process import rows_digest
 from mmlongbench.checking.world import World
 from mmlongbench.documents.limits import Limits
@@ -38,6 +22,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
+from mmlongbench.release.diff import against
 from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.verify import undecodable
@@ -51,9 +36,6 @@ _ONE_LENGTH = "there is one length"
 
 
 def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
-    """Yield every example whose prompt has another number of tokens than the sum of its prices, or is over its
-    length.
-    """
     for length, example in world.every_example():
         counted, expected = world.dataset.pricer.whole(example.prompt), example.count
         if counted != expected:
@@ -70,8 +52,7 @@ def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
     and every draft whose take order has the image of a required unit again, which longer contexts would show.
     """
     if world.is_shared:
-        yield Skipped("many questions share a context, which requires no unit")
-        return
+        raise Skipped("many questions share a context, which requires no unit")
     for length in world.lengths:
         for row, examples in world.packed(length):
             draft = world.draft(row) if row else None
@@ -105,8 +86,7 @@ def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failu
 def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
     """Yield every needle that is not listed, or that is further from its depth than half of the largest unit."""
     if world.dataset.placements() == (None,):
-        yield Skipped("the task puts nothing at a depth")
-        return
+        raise Skipped("the task puts nothing at a depth")
     for length in world.lengths:
         for row, examples in world.packed(length):
             wanted = [unit.id for unit in world.draft(row).required if unit.place is None] if row else []
@@ -128,8 +108,7 @@ def contexts_are_nested(world: World) -> Iterator[Outcome]:
     in another order. As many units may be missing as `Closing.last` allows.
     """
     if world.is_shared or len(world.lengths) < 2:
-        yield Skipped("contexts that questions share are not nested" if world.is_shared else _ONE_LENGTH)
-        return
+        raise Skipped("contexts that questions share are not nested" if world.is_shared else _ONE_LENGTH)
     at = [{row.id: examples[0] for row, examples in world.packed(length) if row} for length in world.lengths]
     for row in world.rows:
         closing = world.draft(row).closing
@@ -156,10 +135,8 @@ def _not_nested(shorter: PackedExample, longer: PackedExample, last: int) -> str
 
 
 def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
-    """Yield every shared context that shows a label twice in a round, a picture twice, or not the label it asks for."""
     if not world.is_shared:
-        yield Skipped("questions share no contexts")
-        return
+        raise Skipped("questions share no contexts")
     for length, example in world.every_example():
         groups = [unit.group for unit in example.units]
         count = len(set(groups))
@@ -179,7 +156,6 @@ def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
 
 
 def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
-    """Yield every question whose cluster differs between lengths or placements."""
     known, failed = dict[str, tuple[str, int]](), set[str]()
     for length, example in world.every_example():
         record = world.record(example)
@@ -193,13 +169,12 @@ def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
 
 
 def images_are_as_planned(world: World) -> Iterator[Outcome]:
-    """Yield every image of the release that cannot be decoded, or has another size than was counted."""
     folder, planned = world.release / IMAGES, world.dataset.sources.sizes
     sizes, pixels = ImageSizes(folder), world.dataset.spec.limits.pixels or Limits().pixels
     built = [example for length in world.built for example in world.examples(length)]
     shown = {path: example.id for example in built for path in example.prompt.images}
     if not shown:
-        yield Skipped("prompts show no images")
+        raise Skipped("prompts show no images")
     for path, id in sorted(shown.items()):
         try:
             size = sizes[path]
@@ -236,12 +211,11 @@ def an_audit_finds_nothing(world: World) -> Iterator[Outcome]:
     yield from world.look.failures
     if world.look.prompt:
         (id, length, ours), theirs = world.prompts[world.look.prompt[0]], world.look.prompt[1]
-        said = f"in other surroundings, the prompt is another one: {two_values(ours, theirs)}"
+        said = f"in other surroundings, the prompt is another one: {against(ours, theirs)}"
         yield Failure(f"{said}; it may depend on its record alone", "prompt()", id, length)
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
-    """Yield what another process read or built otherwise, or why it built nothing."""
     plan, where = world.dataset.plan, "in other surroundings (hash seed, date, HOME, LANG, working directory, workers)"
     if world.look.rows and world.look.rows != rows_digest(plan.bound, plan.sources):
         yield Failure(f"{where}: the rows of the source, or their order, differ", "raw_rows()")
@@ -251,7 +225,7 @@ def bytes_are_the_same(world: World) -> Iterator[Outcome]:
         yield replace(found, detail=f"{where}: {found.detail}")
     elif world.look.packed:
         (id, length, ours), theirs = world.packed_prompts[world.look.packed[0]], world.look.packed[1]
-        yield Failure(f"{where}: the prompt is another one: {two_values(ours, theirs)}", "draft()", id, length)
+        yield Failure(f"{where}: the prompt is another one: {against(ours, theirs)}", "draft()", id, length)
 
 
 Find: TypeAlias = Callable[[World], Iterable[Outcome]]
@@ -264,26 +238,26 @@ ROWS = "rows are the same when they are read again"
 IDS = "ids are unique, and stay the same"
 DRAFTS = "a draft is the same each time it is made"
 RULES: Mapping[str, Find] = {
-    PACKED: examples_are_packed,
-    DRAFTS: drafts_are_pure,
-    EVERY: every_row_is_drafted,
-    "contexts are full": contexts_are_full,
-    "prompts come back from records": prompts_come_back,
+    PACKED: drafts.examples_are_packed,
+    DRAFTS: repeatable.drafts_are_pure,
+    EVERY: drafts.every_row_is_drafted,
+    "contexts are full": drafts.contexts_are_full,
+    "prompts come back from records": repeatable.prompts_come_back,
     "recounts equal the counts, to the token": recounts_equal_the_counts,
     "required units are shown once": required_units_are_shown_once,
     "needles stand at their depths": needles_stand_at_their_depths,
-    "no unit is there twice under two ids": texts_are_there_once,
-    "nothing before a unit tells gold": nothing_before_a_unit_tells_gold,
-    "padding is of other things than needles": padding_is_of_other_things,
-    "no negative holds an answer": no_negative_holds_an_answer,
-    "nothing gives the answer away": nothing_gives_the_answer_away,
-    "evidence is in the context": evidence_is_shown,
-    "answers and wordings follow the context": what_is_said_follows_the_context,
+    "no unit is there twice under two ids": drafts.texts_are_there_once,
+    "nothing before a unit tells gold": drafts.nothing_before_a_unit_tells_gold,
+    "padding is of other things than needles": drafts.padding_is_of_other_things,
+    "no negative holds an answer": answers.no_negative_holds_an_answer,
+    "nothing gives the answer away": answers.nothing_gives_the_answer_away,
+    "evidence is in the context": answers.evidence_is_shown,
+    "answers and wordings follow the context": drafts.what_is_said_follows_the_context,
     "shorter contexts are nested in longer ones": contexts_are_nested,
     "each round shows every label once": shared_contexts_are_rounds,
     "a question has the same cluster everywhere": questions_have_one_cluster,
-    "answers score full, empty outputs do not": answers_score_full,
-    "wrong answers do not score full": wrong_answers_do_not_score_full,
+    "answers score full, empty outputs do not": answers.answers_score_full,
+    "wrong answers do not score full": answers.wrong_answers_do_not_score_full,
     "images can be decoded, in the planned sizes": images_are_as_planned,
     "no slot or marker is left in prompts": nothing_is_left_of_a_template,
     "an audit in another process finds nothing": an_audit_finds_nothing,

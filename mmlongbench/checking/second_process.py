@@ -25,7 +25,7 @@ from mmlongbench.building.finish import finish
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.checking.findings import Failure, SecondLook, two_values
+from mmlongbench.checking.findings import Failure, SecondLook
 from mmlongbench.checking.world import World
 from mmlongbench.errors import error_text
 from mmlongbench.io.files import sha256_of
@@ -38,6 +38,7 @@ from mmlongbench.prompt import Part
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.audit import Target
 from mmlongbench.release.audit import audit as audit_files
+from mmlongbench.release.diff import against
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.lock import lock_bytes, read_lock
 from mmlongbench.release.release import open_release
@@ -144,7 +145,7 @@ def difference(release: Path, other: Path) -> Failure | None:
             record, again = json.loads(ours), json.loads(theirs)
             key = next((key for key in record if record[key] != again.get(key)), "")
             method = "raw_rows()" if key == "id" else "draft() or record()"
-            where = f"in line {number}: {key!r} is {two_values(record.get(key), again.get(key))}"
+            where = f"in line {number}: {key!r} is {against(record.get(key), again.get(key))}"
             return Failure(f"{name} differs {where}{more}", method, str(record.get("id", "")))
     return Failure(f"{name} differs{more}")
 
@@ -206,7 +207,6 @@ def _as_text(parts: Iterable[Part]) -> str:
 
 
 def digest_of(prompt: str) -> str:
-    """Return the digest of a prompt."""
     return hashlib.sha256(prompt.encode("utf-8", "backslashreplace")).hexdigest()
 
 

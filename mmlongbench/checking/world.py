@@ -54,7 +54,6 @@ class World:
 
     @property
     def built(self) -> tuple[int, ...]:
-        """The lengths of the release."""
         return self.dataset.spec.lengths
 
     @property
