@@ -50,7 +50,7 @@ BUILDERS = {
     "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nQuestion "),
     "Random": (DRAFTS, "draft()", f"{AGAIN}unit "),
     "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nAt "),
-    "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is ['\\n\\nOn 20"),
+    "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is "),
     "ProcessId": (BYTES, "draft() or record()", f"{LINE}ProcessId_K1.jsonl differs in line 1: 'asked' is "),
     "SetOrder": (BYTES, "draft() or record()", f"{LINE}SetOrder_K1.jsonl differs in line 1: 'notes' is "),
     "HashOrder": (BYTES, "draft() or record()", f"{LINE}HashOrder_K1.jsonl differs in line 1: 'notes' is "),
