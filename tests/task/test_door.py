@@ -276,6 +276,18 @@ def note(row"""
     assert "Draft.fields holds 'depth', which the engine adds" in ran.err
 
 
+def test_an_audit_tells_a_needle_from_padding_that_quotes_it_in_the_same_line(tmp_path: Path) -> None:
+    task = TASK.replace("    instruction", "    separator = ' '\n    instruction")
+    quoting = """
+        hay = [note(other) for other in others]
+        hay[2] = mt.Unit("q", "Somebody said: " + row.text)
+        return mt.Draft((mt.Unit(row.id, row.text),), mt.InOrder(hay))"""
+    task = task.replace("        hay = mt.InOrder([note(other) for other in others])", quoting[1:])
+    release, _ = built(tmp_path, task)
+    ran = command("audit", str(release), "--task", str(tmp_path / "notes.py"))
+    assert ran.code == 0, ran.out
+
+
 def test_a_question_without_an_answer_at_a_length_is_rejected_there(tmp_path: Path) -> None:
     release, files = built(tmp_path, counting(everywhere=False), limit=8)
     short, long = (files[f"notes_K{length}_dep2.jsonl"] for length in (1, 2))
