@@ -47,9 +47,9 @@ AGAIN = "a second call returns a different draft: "
 
 # fmt: off
 BUILDERS = {
-    "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nQuestion "),
+    "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is [\"\\n\\nQuestion "),
     "Random": (DRAFTS, "draft()", f"{AGAIN}unit "),
-    "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nAt "),
+    "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of the question is [\"\\n\\nAt "),
     "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is "),
     "ProcessId": (BYTES, "draft() or record()", f"{LINE}ProcessId_K1.jsonl differs in line 1: 'asked' is "),
     "SetOrder": (BYTES, "draft() or record()", f"{LINE}SetOrder_K1.jsonl differs in line 1: 'notes' is "),
