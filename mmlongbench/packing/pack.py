@@ -221,8 +221,7 @@ def pack(draft: ContextDraft, budget: TokenBudget, pricer: Pricer, slack: int = 
         expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
         raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
     missing = 0
-    if ran_dry and taken:
-        spent = sum(pricer.cost(unit, separator) for unit in taken)
+    if ran_dry and (spent := sum(pricer.cost(unit, separator) for unit in taken)):  # with some tokenizers, 0
         missing = (room - spent) * len(taken) // spent  # units of the mean cost
     return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
 

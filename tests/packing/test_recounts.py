@@ -4,7 +4,7 @@ from functools import cache
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import mmlongbench.task as mt
@@ -46,6 +46,7 @@ RULES = (PatchRule(), *map(vision_rule, ("llava-onevision-nested", "deepseek-vl2
     st.booleans(),
     st.sampled_from(RULES),
 )
+@example(["\n\n"] * 4, 60, False, PatchRule())  # units that cost nothing
 def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(
     bodies: list[str | tuple[int, int]], length: int, in_turns: bool, rule: PatchRule | VisionRule
 ) -> None:
