@@ -86,12 +86,12 @@ def _build(source: Source, out: Path) -> tuple[Costs, float, float, int]:
     build_dir.root.mkdir(parents=True)
     with _step(costs, "plan"):
         plans = plan_build(check_manifest(_manifest(source)), build_dir, executor)[0]
-    with Session(out) as session:
+    with Session(out, plans) as session:
         for stage in STAGES:
             with _step(costs, stage.name):
-                do_stages(plans, session, executor, stages=[stage])
+                do_stages(session, executor, stages=[stage])
         with _step(costs, "finish"):
-            lock = finish(plans, session, executor)
+            lock = finish(session, executor)
     (cells,) = (counts.cells.items() for counts in lock.readable.values())
     tokens = sum(parse_length(length) * cell.examples for length, cell in cells)
     return costs, _size(out), _size(build_dir.root), tokens

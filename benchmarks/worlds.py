@@ -73,8 +73,8 @@ def run_stages(manifest: Manifest, out: Path, *, until_questions: bool = False) 
     """Do every stage of all datasets in this process, or only choose their questions; the session is to be closed."""
     build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    plans, session = plan_build(check_manifest(manifest), build_dir, executor)[0], Session(out)
-    do_stages(plans, session, executor, stages=PREPARED if until_questions else STAGES)
+    session = Session(out, plan_build(check_manifest(manifest), build_dir, executor)[0])
+    do_stages(session, executor, stages=PREPARED if until_questions else STAGES)
     return session
 
 

@@ -1,14 +1,14 @@
 """Code that several task families share: checks of raw fields, pages as units, files of pictures and of splits."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mmlongbench.task as mt
 from mmlongbench.task import Fault, Rejected
-from mmlongbench.task.readers import SourceError, file_inside, visible_files
+from mmlongbench.task.readers import SourceError, file_inside, json_lines, table_rows, visible_files
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -17,32 +17,35 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded in UTF-8. A text with half a surrogate pair cannot be encoded; file names
-    and JSON may have such texts.
-    """
+    """Return whether a text can be encoded in UTF-8; file names and JSON may have half a surrogate pair."""
     return not _SURROGATE.search(text)
 
 
-def refused(reason: str, expected: str, found: str, field: str, todo: str) -> Rejected:
+CORRECT = "correct the field in the source or with errata"
+
+
+def refused(reason: str, expected: str, found: str, field: str, todo: str = CORRECT) -> Rejected:
     """Return the error of a row that is refused for one of its fields."""
     return Rejected(Fault(reason, expected, found, field=field, todo=todo))
 
 
+def source_error(reason: str, expected: str, found: str, file: str, todo: str, field: str = "") -> SourceError:
+    """Return the error of a source that cannot be read."""
+    return SourceError(Fault(reason, expected, found, file, field=field, todo=todo))
+
+
 def not_unicode(text: str, field: str) -> Fault | None:
     """Return the fault of a field whose text cannot be encoded; None if the text can be encoded."""
+    if is_unicode(text):
+        return None
     todo = "write the text in valid Unicode"
-    lone = Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
-    return None if is_unicode(text) else lone
+    return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo=todo)
 
 
 def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
-    """Return the fault of a field that is missing or has the wrong type. It shows at most `most` characters of the
-    value.
-    """
+    """Return the fault of a field that is missing or mistyped. It shows at most `most` characters of the value."""
     found = repr(raw[field])[:most] if field in raw else "nothing"
-    return Fault(
-        "missing-or-mistyped-field", expected, found, field=field, todo="correct the field in the source or with errata"
-    )
+    return Fault("missing-or-mistyped-field", expected, found, field=field, todo=CORRECT)
 
 
 def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | None:
@@ -125,38 +128,26 @@ def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | N
 
 
 PARQUET = ".parquet"
-"""The ending of Parquet files."""
 _SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation"}
 _SPLITS |= {"dev": "validation", "test": "test"}
-_PART = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")
-"""Matches the name of a file that is one of several of a split."""
+_PART = re.compile(r".+-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")  # one of the files of a split
 
 
-@dataclass(frozen=True, slots=True)
-class SplitFiles:
-    """The Parquet files that a source means."""
+def is_table(source: Path) -> bool:
+    """Return whether a source is a Parquet file, or a folder of them."""
+    return source.is_dir() or source.suffix.lower() == PARQUET
 
-    name: str
-    """The name of their split; empty if no name tells it."""
-    files: tuple[Path, ...]
-    """The files, in the order of their names."""
-    others: tuple[str, ...] = ()
-    """The names of the splits that the source has besides."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a user must know about the choice, one sentence each."""
-        said = []
-        if self.others:
-            said.append(
-                f"of the splits {', '.join(sorted((self.name, *self.others)))}, only {self.name} is read; to read "
-                "another one, name its files alone, as in data/train-*.parquet"
-            )
-        counts = {int(part["count"]) for part in map(_PART.fullmatch, (file.name for file in self.files)) if part}
-        if len(counts) == 1 and (count := counts.pop()) > len(self.files):
-            split = f"the split {self.name}" if self.name else "the split"
-            said.append(f"only {len(self.files)} of the {count} files of {split} are there; rows are numbered in these")
-        return tuple(said)
+def source_rows(source: Path, unread: Sequence[str] = ()) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
+    """Yield (file, place, fields) of each row of a source: JSON Lines, or the Parquet files of one split (see
+    `split_files`) without the columns `unread`.
+    """
+    if not is_table(source):
+        yield from ((source.name, f"line {line}", raw) for line, _, raw in json_lines(source))
+        return
+    for file in split_files(source)[0]:
+        columns = mt.readers.Columns(unread=tuple(unread))
+        yield from ((file.name, place, raw) for place, raw in table_rows(file, columns))
 
 
 def split_of(name: str) -> str:
@@ -169,9 +160,11 @@ def split_of(name: str) -> str:
     return next((_SPLITS[word] for word in reversed(words) if word in _SPLITS), "")
 
 
-def split_files(source: Path) -> SplitFiles:
-    """Return the Parquet files of one split: the file that the source is, or all files of a folder that has one split.
-    If a folder has several splits, it is `test`.
+def split_files(source: Path) -> tuple[list[Path], list[str]]:
+    """Return (the Parquet files of one split in the order of their names, what a user must know about this choice).
+
+    They are the file that the source is, or all files of a folder that has one split. If a folder has several splits,
+    it is `test`.
 
     Raises:
         SourceError: there is no Parquet file; there are several splits, but not `test`; or two files have
@@ -179,25 +172,40 @@ def split_files(source: Path) -> SplitFiles:
 
     """
     if not source.is_dir():
-        return SplitFiles(split_of(source.name), (source,))
+        return [source], missing_parts(split_of(source.name), [source])
     splits: dict[str, list[Path]] = {}
     for file in visible_files(source):
         if file.suffix.lower() == PARQUET:
             splits.setdefault(split_of(file.relative_to(source).as_posix()), []).append(file)
     if not splits:
         expected, todo = "Parquet files of one split", "give the folder that has them, or a file"
-        raise SourceError(Fault("missing-split", expected, "none", source.name, todo=todo))
+        raise source_error("missing-split", expected, "none", source.name, todo)
     if len(splits) > 1 and "test" not in splits:
         names = ", ".join(sorted(name or "no split" for name in splits))
         expected, todo = "files of one split", "give a folder with the files of one split"
-        raise SourceError(Fault("several-splits", expected, f"files of {names}", source.name, todo=todo))
-    name = "test" if len(splits) > 1 else next(iter(splits))
-    files = sorted(splits[name], key=lambda file: file.name)
+        raise source_error("several-splits", expected, f"files of {names}", source.name, todo)
+    split = "test" if len(splits) > 1 else next(iter(splits))
+    files = sorted(splits[split], key=lambda file: file.name)
     for file in files:
-        if len(copies := [each.relative_to(source).as_posix() for each in files if each.name == file.name]) > 1:
+        if len(copies := [copy.relative_to(source).as_posix() for copy in files if copy.name == file.name]) > 1:
             expected, todo = "each file of a split once", "take one of the copies out"  # they may be the same rows
-            raise SourceError(Fault("several-splits", expected, " and ".join(copies[:2]), source.name, todo=todo))
-    return SplitFiles(name, tuple(files), tuple(sorted(filter(None, {*splits} - {name}))))
+            raise source_error("several-splits", expected, " and ".join(copies[:2]), source.name, todo)
+    notes = []
+    if others := {*splits} - {split, ""}:
+        notes.append(
+            f"of the splits {', '.join(sorted((split, *others)))}, only {split} is read; to read another one, name its "
+            "files alone, as in data/train-*.parquet"
+        )
+    return files, notes + missing_parts(split, files)
+
+
+def missing_parts(split: str, files: Sequence[Path]) -> list[str]:
+    """Return a sentence if the names of the files of a split say that there are more; otherwise an empty list."""
+    counts = {int(part["count"]) for file in files if (part := _PART.fullmatch(file.name))}
+    if len(counts) != 1 or (count := counts.pop()) <= len(files):
+        return []
+    named = f"the split {split}" if split else "the split"
+    return [f"only {len(files)} of the {count} files of {named} are there; rows are numbered in these"]
 
 
 def open_parquet(file: Path) -> "ParquetFile":
@@ -209,4 +217,4 @@ def open_parquet(file: Path) -> "ParquetFile":
         return pq.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
         found, todo = str(error)[:200], "download the file again"
-        raise SourceError(Fault("unreadable-source", "a Parquet file", found, file.name, todo=todo)) from error
+        raise source_error("unreadable-source", "a Parquet file", found, file.name, todo) from error

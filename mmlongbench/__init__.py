@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
+    from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.fetch import Fetched, FetchedPlace, LeftToDo
     from mmlongbench.manifest.mix import MixSpec
     from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -147,7 +148,6 @@ def build(
     from mmlongbench.building.executors import LocalExecutor
     from mmlongbench.building.remote_release import placed, remote_of
     from mmlongbench.errors import ManifestError
-    from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.loading import chosen_manifest
 
     _at_least_1("workers", workers, ManifestError)
@@ -156,7 +156,7 @@ def build(
     if isinstance(out, Path) or not out.strip():
         _path(out, "out", ManifestError)
     loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
-    chosen = executor or LocalExecutor(workers, Progress(progress))
+    chosen = executor or LocalExecutor(workers, _bars(progress))
     with placed(str(out), chosen) as (folder, spread):
         built = run(loaded, folder, spread, Demands(strict, min_kept), is_restart=restart)
     return replace(built, out=str(out) if remote_of(str(out)) else Path(out))
@@ -193,13 +193,12 @@ def plan(
     from mmlongbench.building.executors import LocalExecutor
     from mmlongbench.building.forecast import Forecast, forecast
     from mmlongbench.errors import ManifestError
-    from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.loading import chosen_manifest
 
     _at_least_1("probe", probe, ManifestError)
     _at_least_1("workers", workers, ManifestError)
     loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
-    with closing(LocalExecutor(workers, Progress(progress))) as executor:
+    with closing(LocalExecutor(workers, _bars(progress))) as executor:
         return Forecast(tuple(forecast(loaded, executor, probe)))
 
 
@@ -234,11 +233,10 @@ def check(
 
     """
     from mmlongbench.checking.check import check as run
-    from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.loading import chosen_manifest
 
     loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
-    return run(loaded, Progress(progress), has_one_length=lengths is not None)
+    return run(loaded, _bars(progress), has_one_length=lengths is not None)
 
 
 def fetch(
@@ -267,14 +265,12 @@ def fetch(
 
     """
     from mmlongbench.errors import ManifestError
-    from mmlongbench.io.locations import local_path
-    from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.fetch import fetch as run
     from mmlongbench.manifest.loading import chosen_manifest
 
     loaded = chosen_manifest(manifest, None, None, None)
     names = (only,) if isinstance(only, str) else tuple(only)
-    return run(loaded, local_path(to, "to", ManifestError), only=names, update=update, progress=Progress(progress))
+    return run(loaded, _path(to, "to", ManifestError), only=names, update=update, progress=_bars(progress))
 
 
 def open_release(
@@ -338,7 +334,6 @@ def audit(
 
     """
     from mmlongbench.errors import ReleaseError
-    from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
     from mmlongbench.release.example_cost import models_of
@@ -353,7 +348,7 @@ def audit(
     names = models if isinstance(models, str) else ",".join(models)
     given = ([f"{name}={value}" for name, value in (values or {}).items()] for values in (windows, text_tokenizers))
     target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant, tasks=_tasks(tasks))
-    audits = run(target, Progress(progress), workers, models_of(names, *given))
+    audits = run(target, _bars(progress), workers, models_of(names, *given))
     if not audits:
         raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")
     return tuple(each.line() for each in audits)
@@ -383,11 +378,10 @@ def verify(
 
     """
     from mmlongbench.errors import ReleaseError
-    from mmlongbench.io.progress import Progress
     from mmlongbench.release.verify import verify as run
 
     _at_least_1("workers", workers, ReleaseError)
-    return run(_path(release, "the release"), Progress(progress), workers, _tasks(tasks))
+    return run(_path(release, "the release"), _bars(progress), workers, _tasks(tasks))
 
 
 def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None = False) -> "ReleaseDifference":
@@ -407,12 +401,11 @@ def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None 
 
     """
     from mmlongbench.errors import ReleaseError
-    from mmlongbench.io.progress import Progress
     from mmlongbench.release.diff import diff as run
 
     if type(limit) is not int or limit < 0:
         raise ReleaseError(f"limit {limit!r}: expected a whole number, at least 0")
-    return run(_path(a, "the release"), _path(b, "the release"), Progress(progress), limit)
+    return run(_path(a, "the release"), _path(b, "the release"), _bars(progress), limit)
 
 
 def run(
@@ -444,8 +437,7 @@ def run(
         out: the file of predictions; None: `predictions/<model>.jsonl` in the current folder. Its lines about other
             examples are kept.
         remote_files: whether paths of images may be sent to another host.
-        tasks: see `open_release`.
-        progress: see `build`.
+        tasks, progress: see `open_release` and `build`.
 
     Returns:
         The answers, the calls that failed, and the receipts, which compare the prompt tokens that the endpoint counted
@@ -459,7 +451,6 @@ def run(
     """
     from contextlib import closing
 
-    from mmlongbench.io.progress import Progress
     from mmlongbench.models.run import Run
 
     chosen = _selection(datasets, lengths, limit, subset)
@@ -467,7 +458,7 @@ def run(
     opened = open_release(release, tasks=tasks)
     with closing(Run(opened, chosen, options, endpoint, file, remote_files=remote_files)) as run:
         run.prepare()
-        return run.ask(Progress(progress))
+        return run.ask(_bars(progress))
 
 
 def export(
@@ -501,8 +492,7 @@ def export(
         form: the form of the lines, for a target with several: `openai`, `sharegpt` or `llava` for `training`. Empty:
             the target's first.
         variant: see `open_release`; datasets without this form cannot be exported.
-        tasks: see `open_release`.
-        progress: see `build`.
+        tasks, progress: see `open_release` and `build`.
 
     Returns:
         The number of examples, what was left out and why, and what a user must know to run the files.
@@ -516,12 +506,11 @@ def export(
     """
     from mmlongbench.exports.export import Choices
     from mmlongbench.exports.export import export as run
-    from mmlongbench.io.progress import Progress
 
     selection, folder = _selection(datasets, lengths, limit, subset), _path(out, "out")
     choices = Choices(images, model, max_tokens, form)
     opened = open_release(release, variant=variant, tasks=tasks)
-    return run(opened, selection, target, folder, choices, Progress(progress))
+    return run(opened, selection, target, folder, choices, _bars(progress))
 
 
 def export_mix(
@@ -548,8 +537,7 @@ def export_mix(
         out: the folder to write, which is new or empty.
         images, form: see `export`.
         drop_overlap: whether to leave out the examples that share something with an evaluation release.
-        tasks: see `open_release`.
-        progress: see `build`.
+        tasks, progress: see `open_release` and `build`.
 
     Returns:
         What was written, and the receipt: what was asked and reached, and with what it was compared.
@@ -563,13 +551,12 @@ def export_mix(
     """
     from mmlongbench.errors import ManifestError
     from mmlongbench.exports.export import Choices
-    from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.mix import MixSpec, read_mix
     from mmlongbench.mixes.mixing import export_mix as run
 
     spec = mix if isinstance(mix, MixSpec) else read_mix(_path(mix, "mix", ManifestError))
     opened, folder, choices = open_release(release, tasks=tasks), _path(out, "out"), Choices(images=images, form=form)
-    return run(opened, spec, target, folder, choices, drops_overlap=drop_overlap, progress=Progress(progress))
+    return run(opened, spec, target, folder, choices, drops_overlap=drop_overlap, progress=_bars(progress))
 
 
 def collect(
@@ -590,8 +577,7 @@ def collect(
         model: the name of the model.
         out: the file of predictions; None: `predictions/<model>.jsonl`.
         variant: the form of the prompts that `export` wrote.
-        tasks: see `open_release`.
-        progress: see `build`.
+        tasks, progress: see `open_release` and `build`.
 
     Returns:
         How many examples have an answer, and the `problems` of the results.
@@ -603,11 +589,10 @@ def collect(
 
     """
     from mmlongbench.exports.collecting import collect as run
-    from mmlongbench.io.progress import Progress
 
     file = None if out is None else _path(out, "out")
     opened = open_release(release, variant=variant, tasks=tasks)
-    return run(opened, _paths(results, "results"), model, file, Progress(progress))
+    return run(opened, _paths(results, "results"), model, file, _bars(progress))
 
 
 def score(
@@ -622,6 +607,7 @@ def score(
     only_answered: bool = False,
     keep_reasoning: bool = False,
     allow_stale: bool = False,
+    replace: bool = False,
     images: str | Path | None = None,
     tokenizer: str | Path | None = None,
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
@@ -644,10 +630,10 @@ def score(
             release.
         keep_reasoning: whether to score predictions with their reasoning, as the public code does.
         allow_stale: whether to score predictions that were made for other examples than those of the release.
+        replace: whether to overwrite scores of another release in `out`.
         images: the folder of the images, if it is not `mmlb_image/` of the release.
         tokenizer: the tokenizer that the release was counted with, if that is a file.
-        tasks: see `open_release`.
-        progress: see `build`.
+        tasks, progress: see `open_release` and `build`.
 
     Returns:
         The score of each metric for each dataset and length, and the `problems` of the predictions.
@@ -660,7 +646,6 @@ def score(
 
     """
     from mmlongbench.errors import ScoringError
-    from mmlongbench.io.progress import Progress
     from mmlongbench.scoring.score_model import score_paths
     from mmlongbench.task.metric import Settings
 
@@ -671,13 +656,14 @@ def score(
         _paths(predictions, "predictions", ScoringError),
         metrics.split(",") if isinstance(metrics, str) else metrics,
         settings or Settings(),
-        Progress(progress),
+        _bars(progress),
         model=model,
         out=local.get("out"),
         is_partial=partial,
         only_answered=only_answered,
         keeps_reasoning=keep_reasoning,
         allows_stale=allow_stale,
+        replaces=replace,
         images=local.get("images"),
         tokenizer=str(tokenizer) if tokenizer else None,
         tasks=_tasks(tasks),
@@ -728,8 +714,7 @@ def find_shortcuts(
         datasets: the names of the datasets to try; empty for all.
         against: another release, or a folder of pictures and texts, with which nothing should be shared.
         dense: a sentence-transformers model, by which gold is searched for too; it needs the extra `dense`.
-        tasks: see `open_release`.
-        progress: see `build`.
+        tasks, progress: see `open_release` and `build`.
 
     Returns:
         A finding for each probe and dataset, the p-value of the release, how hard gold is to find by plain search, and
@@ -739,14 +724,13 @@ def find_shortcuts(
         ReleaseError: the extra is not installed. For other errors see `open_release`.
 
     """
-    from mmlongbench.io.progress import Progress
     from mmlongbench.shortcuts.audit import audit_shortcuts
     from mmlongbench.shortcuts.difficulty import searches_of
 
     names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
     other = None if against is None else _path(against, "against")
     with searches_of(dense) as searches:
-        return audit_shortcuts(open_release(release, tasks=tasks), Progress(progress), names, other, searches)
+        return audit_shortcuts(open_release(release, tasks=tasks), _bars(progress), names, other, searches)
 
 
 def compare_contexts(
@@ -761,8 +745,7 @@ def compare_contexts(
     Args:
         release: its folder, or the public files.
         predictions: files of `run` with several contexts (`RunOptions.context`), or folders of such files.
-        tasks: see `open_release`.
-        progress: see `build`.
+        tasks, progress: see `open_release` and `build`.
 
     Returns:
         Mean scores and differences in each context, and the questions that are answered blind.
@@ -772,11 +755,10 @@ def compare_contexts(
 
     """
     from mmlongbench.errors import ScoringError
-    from mmlongbench.io.progress import Progress
     from mmlongbench.shortcuts.contexts import audit_contexts
 
     files = _paths(predictions, "predictions", ScoringError)
-    return audit_contexts(_path(release, "the release"), files, Progress(progress), _tasks(tasks))
+    return audit_contexts(_path(release, "the release"), files, _bars(progress), _tasks(tasks))
 
 
 def _selection(
@@ -811,6 +793,12 @@ def _tasks(tasks: "str | Path | Sequence[str | Path] | TaskFiles") -> "TaskFiles
     from mmlongbench.manifest.task_files import TaskFiles
 
     return tasks if isinstance(tasks, TaskFiles) else TaskFiles(_paths(tasks, "tasks"))
+
+
+def _bars(progress: bool | None) -> "Progress":
+    from mmlongbench.io.progress import Progress
+
+    return Progress(progress)
 
 
 def _at_least_1(name: str, value: object, error: "type[MMLongBenchError]") -> None:

@@ -302,10 +302,10 @@ def test_empty_paths_and_numbers_below_1_are_refused(
     [
         ("vh_singel", {}, "no manifest 'vh_singel'.*did you mean 'vh_single'"),
         ("vh_single", {"overrides": {"sead": 7}}, "sead.*did you mean 'seed'"),
-        ("vh_single", {"overrides": {"source.questions": Path("s3://b/x")}}, "the override 'source.questions': .*URL"),
+        ("vh_single", {"overrides": {"source.questions": Path("s3://b/x")}}, "overrides: source.questions: .*URL"),
         ("vh_single", {"data": "nowhere"}, "data: expected a folder, found none: nowhere"),
-        ("vh_single", {"overrides": {"source.questions": ""}}, "the override 'source.questions': expected a path"),
-        ("vh_single", {"overrides": {"source": {"images": ""}}}, "the override 'source': images: expected a path"),
+        ("vh_single", {"overrides": {"source.questions": ""}}, "overrides: source.questions: expected a path"),
+        ("vh_single", {"overrides": {"source": {"images": ""}}}, "overrides: source.images: expected a path"),
         ("vh_single", {"overrides": {7: 7}}, "the override 7: expected a text"),
         ("v" * 300, {}, "no manifest 'v{100}"),
         ("quickstart", {"overrides": {"seed": 7}}, "the override 'seed': must begin with the name of a dataset"),

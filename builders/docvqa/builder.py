@@ -1,29 +1,19 @@
 """DocVQA: answer a question about one document among pages of other documents (paper, section 3; files `documentQA/`).
 
-If the document is longer than the budget, pages at its beginning and its end are left out. The pages around the answer
-pages stay. If the question has no answer, the pages around one anchor page stay. If the document is shorter, other
-documents are put before and after it. The prompt names a document by the first characters of its folder: 15 in the
-public datasets, otherwise as many as tell it apart (`label_width`). No two documents of a context have one label.
+Pages of a document that is too long are left out at both ends, and other documents are put around one that is too short
+(see `contexts`). The prompt names a document by the first characters of its folder: 15 in the public datasets,
+otherwise as many as tell it apart (`label_width`). No two documents of a context have one label.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mmlongbench.task as mt
 from builders.common import parted_unit, refused, text_unit, with_text
+from builders.docvqa import evidence
 from builders.docvqa.contexts import CONTEXTS, FORMS, Asked, Chosen, page_unit
-from builders.docvqa.evidence import (
-    NAMES_PAGE,
-    evidence_of,
-    evidence_positions,
-    facets_of,
-    find_suspects,
-    folder_of,
-    page_index,
-    runs_between,
-)
 from builders.docvqa.rows import MAX_FACET, DocumentQuestion, DocVQAOptions
 
 RECORD_FIELDS: Mapping[str, str] = {
@@ -105,9 +95,9 @@ _EXPLAIN = (
     "Answer the question from the document alone, in at most 200 words, and say on which facts of the document your "
     "answer rests."
 )
-LONG_RESERVE = 512
-"""Tokens kept free for a long answer: 200 words have about 300 tokens, and figures in them more; 128 of the rest are
-for a chat template."""
+RESERVE = {"short": 256, "long": 512}
+"""Tokens kept free for an answer, by `options.answer_form`: the 200 words of a long one have about 300 tokens, and
+figures in them more; 128 of the rest are for a chat template."""
 PAPER_WORDS = 5
 """The maximum number of words of an answer in the paper. Longer answers are in the group `answer length: long`."""
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
@@ -143,7 +133,6 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         options, form = self.options, self.options.pages_as
         is_long, is_text = options.answer_form == "long", form == "text"
         finds_anchor = options.unanswerable_anchor == "best_match" and options.context != "oracle"
-        more: dict[str, Any] = {"reserve": LONG_RESERVE, "may_lack_answers": True} if is_long else {}
         return mt.advanced.TaskSpec(
             mt.readers.FilePattern("documentQA/{name}_K{k}.jsonl"),
             metric="judge-committee" if is_long else "doc_qa",
@@ -157,7 +146,8 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             page_rankings=options.is_retrieved,
             balance="evidence_has_text" if is_text else "",  # the lock counts questions with and without such text
             paper_images=PAPER_IMAGES.get(self.dataset, ()) if form in ("image", "text") else (),
-            **more,
+            reserve=RESERVE[options.answer_form],
+            may_lack_answers=is_long,
         )
 
     def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
@@ -167,21 +157,19 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         asked = Asked.of(row, documents, options)
         blank = asked.blank_answer_pages()
         chosen = CONTEXTS[options.context](asked, sources, draws)
-        data = {"asked": asked, "chosen": chosen}
         noted = [f"answer read as {row.answer_format}"]
         if chosen.rule not in ("answer", "retrieved"):
             noted.append(f"unanswerable anchor {chosen.rule}")
-        rendering = None
-        if options.pages_as == "text" and options.text_fill == "same_pages":
-            told = instruction(options.answer_form, is_text=True)
-            rendering = mt.advanced.Rendering((told,), partial(with_text, documents))
-        is_text = options.pages_as == "text" and rendering is None
+        as_images = instruction(options.answer_form, is_text=False)
+        as_text = instruction(options.answer_form, is_text=True)
+        rendering = mt.advanced.Rendering((as_text,), partial(with_text, documents)) if options.renders_text else None
+        parts = question_parts(asked.label(own), row.question)
         return mt.advanced.ContextDraft(
             chosen.required,
             mt.Chain(chosen.rest),
             id=row.id,
-            instruction=(instruction(options.answer_form, is_text=is_text),),
-            questions=(mt.advanced.Question(row.id, question_parts(asked.label(own), row.question), data),),
+            instruction=(as_text if options.pages_as == "text" and not rendering else as_images,),
+            questions=(mt.advanced.Question(row.id, parts, {"asked": asked, "chosen": chosen}),),
             rendered_as_text=rendering,
             noted=(*noted, *blank),
         )
@@ -200,7 +188,13 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         chosen: Chosen = example.question.data["chosen"]
         row, own, options, units = asked.row, asked.own, self.options, example.units
         shown = sorted(unit.data["index"] for unit in units if unit.role == "own")
-        record: dict[str, object] = {
+        first, last = (options.span == "window" and row.window) or (0, own.page_count - 1)
+        has_long_answers = options.max_answer_words is None or options.max_answer_words > PAPER_WORDS
+        is_long = not row.has_reference or words_of(row, options) > PAPER_WORDS
+        # The loaders of the public datasets call every document by the first characters of its name.
+        labels, own_label = [str(unit.data["label"]) for unit in units], asked.label(own)
+        is_usual = labels == [mt.advanced.label(str(unit.group)) for unit in units]
+        fields: dict[str, object] = {
             "id": row.id,
             "doc_name": own.name,
             "question": row.question,
@@ -211,38 +205,26 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             **FORMS[options.pages_as].fields(asked, units),
             "answer_sources": list(row.sources),
             "doc_type": row.doc_type,
-        }
-        if row.question_type:
-            record["question_type"] = row.question_type
-        if row.window:
-            first, last = row.window if options.span == "window" else (0, own.page_count - 1)
-            record |= {"span": f"{first}-{last}", "span_kind": options.span}
-        record |= {
+            "question_type": row.question_type or None,
+            "span": f"{first}-{last}" if row.window else None,
+            "span_kind": options.span if row.window else None,
             "page_label": options.page_label,
-            "question_names_page": bool(NAMES_PAGE.search(row.question)),
-            "gaps": runs_between(shown),
+            "question_names_page": bool(evidence.NAMES_PAGE.search(row.question)),
+            "gaps": evidence.runs_between(shown),
             "anchor": chosen.rule,
             "anchor_page_list": list(chosen.anchor),
+            "answer_form": options.answer_form if options.answer_form != "short" else None,
+            "answer_length": ("long" if is_long else "short") if has_long_answers else None,
+            "accepted_answers": list(row.accepted) or None,
+            "facets": {name: row.columns.get(name, "") for name in options.facets} or None,
+            "context": options.context if options.is_retrieved else None,
+            "page_ranks": [unit.data["rank"] for unit in units] if options.is_retrieved else None,
+            "gold_ranks": list(chosen.gold_ranks) if options.is_retrieved else None,
+            "document_labels": None if is_usual else labels,
+            "document_label": own_label if not shown and own_label != mt.advanced.label(own.name) else None,
         }
-        if options.answer_form != "short":
-            record["answer_form"] = options.answer_form
-        if options.max_answer_words is None or options.max_answer_words > PAPER_WORDS:
-            is_long = not row.has_reference or words_of(row, options) > PAPER_WORDS
-            record["answer_length"] = "long" if is_long else "short"
-        if row.accepted:
-            record["accepted_answers"] = list(row.accepted)
-        if options.facets:
-            record["facets"] = {name: row.columns.get(name, "") for name in options.facets}
-        if options.is_retrieved:
-            record |= {"context": options.context, "page_ranks": [unit.data["rank"] for unit in units]}
-            record["gold_ranks"] = list(chosen.gold_ranks)
-        # The loaders of the public datasets call every document by the first characters of its name.
-        labels = [str(unit.data["label"]) for unit in units]
-        if labels != [mt.advanced.label(str(unit.group)) for unit in units]:
-            record["document_labels"] = labels
-        if not shown and asked.label(own) != mt.advanced.label(own.name):
-            record["document_label"] = asked.label(own)
-        return {**record, "evidence_position": ", ".join(evidence_positions(record))}
+        record = {field: value for field, value in fields.items() if value is not None}
+        return {**record, "evidence_position": ", ".join(evidence.evidence_positions(record))}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line: with texts if the line has `page_text_list`, with crops between them if
@@ -250,9 +232,13 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         """
         label, paths = record.get("page_label", "none"), record["page_list"]
         texts, crops = record.get("page_text_list"), record.get("crop_list")
-        labels = record.get("document_labels") or [mt.advanced.label(folder_of(path)) for path in paths]
-        named = dict(zip(map(folder_of, paths), labels, strict=True))
-        units = [page_unit(path, page_index(path), label, "own", named[folder_of(path)]) for path in paths]
+        folders = [evidence.folder_of(path) for path in paths]
+        labels = record.get("document_labels") or list(map(mt.advanced.label, folders))
+        named = dict(zip(folders, labels, strict=True))
+        units = [
+            page_unit(path, evidence.page_index(path), label, "own", named[folder])
+            for path, folder in zip(paths, folders, strict=True)
+        ]
         if texts is not None and crops is None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         elif texts is not None:
@@ -262,13 +248,11 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
                 for unit, text in zip(units, texts, strict=True)
             ]
         told = instruction(record.get("answer_form", "short"), is_text=texts is not None and crops is None)
-        document = (
-            named.get(record["doc_name"]) or record.get("document_label") or mt.advanced.label(record["doc_name"])
-        )
-        return mt.advanced.assemble((told,), units, "\n\n", question_parts(document, record["question"]))
+        own = named.get(record["doc_name"]) or record.get("document_label") or mt.advanced.label(record["doc_name"])
+        return mt.advanced.assemble((told,), units, "\n\n", question_parts(own, record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
-        return evidence_of(record)
+        return evidence.evidence_of(record)
 
     def accepted(self, record: mt.Record) -> Sequence[object]:
         """Return the other answers that the table of own questions accepts."""
@@ -276,14 +260,14 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         return tuple(map(str, accepted)) if isinstance(accepted, list) else ()
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        return facets_of(record)
+        return evidence.facets_of(record)
 
     def cluster(self, record: mt.Record) -> str:
         return str(record.get("doc_name", ""))
 
     def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.advanced.Suspect]:
         # The pages of rows are not those of joined documents.
-        return () if self.options.pages_as == "joined" else find_suspects(rows, sources)
+        return () if self.options.pages_as == "joined" else evidence.find_suspects(rows, sources)
 
     def examined_documents(self, rows: Sequence[DocumentQuestion]) -> Iterable[str]:
         return (row.doc for row in rows)

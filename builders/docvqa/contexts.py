@@ -8,15 +8,12 @@ shows the page that matches the question best.
 Other contexts are made of retrieved pages: those that a retriever ranks first, or the answer pages among hard
 negatives. Pages are ranked before anything is packed, and the packer takes ranked pages while they fit, so a longer
 context shows what a shorter one shows.
-
-An image of joined pages that shows an answer page is an answer page as a whole: all numbers of pages in a record then
-count images, and two more fields have the pages of the document.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import builders.common
 import mmlongbench.task as mt
@@ -37,56 +34,47 @@ def page_unit(path: str, index: int, label: str, role: mt.advanced.Role, documen
 # --- the forms of pages -----------------------------------------------------------------------------------------------
 
 
-class Form:
-    """Pages as images, and the base of the other forms."""
-
-    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
-        """Return a page in this form; `page` is an image."""
-        return page
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        """Return the fields of a record about the form of its pages."""
-        return {}
+def with_crops(documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
+    """Return a page as its text with crops of its tables and figures in it."""
+    parts = documents.page_parts(page.data["document"], page.data["index"])
+    text = "\n".join(mt.advanced.MARKER if isinstance(part, mt.advanced.Crop) else part for part in parts)
+    crops = [part for part in parts if isinstance(part, mt.advanced.Crop)]
+    return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
 
 
-class Text(Form):
-    """Pages as texts: `same_pages` chooses them as images, and the prompt shows their texts."""
-
-    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
-        return with_text(documents, page)
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in asked.row.pages]
-        return {**builders.common.text_fields(units), "evidence_has_text": not answers or any(answers)}
+def _text_fields(asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+    answers = [u.data["text"] for u in units if u.role == "own" and u.data["index"] in asked.row.pages]
+    return {**builders.common.text_fields(units), "evidence_has_text": not answers or any(answers)}
 
 
-class Interleaved(Form):
-    """Pages as texts with crops of their tables and figures between them."""
-
-    def unit(self, documents: mt.advanced.Documents, page: mt.Unit) -> mt.Unit:
-        parts = documents.page_parts(page.data["document"], page.data["index"])
-        text = "\n".join(mt.advanced.MARKER if isinstance(part, mt.advanced.Crop) else part for part in parts)
-        crops = [part for part in parts if isinstance(part, mt.advanced.Crop)]
-        return parted_unit(page, text, [crop.path for crop in crops], crops=crops)
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        crops = [crop for unit in units for crop in unit.data["crops"]]
-        listed = [{"image": crop.path, "page": crop.page, "kind": crop.kind, "box": list(crop.box)} for crop in crops]
-        return {"page_text_list": [unit.data["text"] for unit in units], "crop_list": listed}
+def _crop_fields(asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+    crops = [crop for unit in units for crop in unit.data["crops"]]
+    listed = [{"image": crop.path, "page": crop.page, "kind": crop.kind, "box": list(crop.box)} for crop in crops]
+    return {"page_text_list": [unit.data["text"] for unit in units], "crop_list": listed}
 
 
-class Joined(Form):
-    """Images of several pages each."""
-
-    def fields(self, asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
-        shown = [asked.documents[unit.data["document"]].joined[unit.data["index"]] for unit in units]
-        return {
-            "joined_page_list": [f"{pages[0].index}-{pages[-1].index}" for pages in shown],
-            "document_page_list": list(asked.source.pages),
-        }
+def _joined_fields(asked: "Asked", units: Sequence[mt.Unit]) -> dict[str, object]:
+    shown = [asked.documents[unit.data["document"]].joined[unit.data["index"]] for unit in units]
+    ranges = [f"{pages[0].index}-{pages[-1].index}" for pages in shown]
+    return {"joined_page_list": ranges, "document_page_list": list(asked.source.pages)}
 
 
-FORMS: Mapping[str, Form] = {"image": Form(), "text": Text(), "interleaved": Interleaved(), "joined": Joined()}
+class Form(NamedTuple):
+    """What contexts show of pages; by default, their images."""
+
+    unit: Callable[[mt.advanced.Documents, mt.Unit], mt.Unit] = lambda documents, page: page
+    """Returns a page in this form; the page that it is given is an image."""
+    fields: Callable[["Asked", Sequence[mt.Unit]], dict[str, object]] = lambda asked, units: {}
+    """Returns the fields of a record about the form of its pages."""
+
+
+FORMS: Mapping[str, Form] = {
+    "image": Form(),
+    "text": Form(with_text, _text_fields),
+    "interleaved": Form(with_crops, _crop_fields),
+    "joined": Form(fields=_joined_fields),
+}
+"""The forms by `options.pages_as`."""
 
 
 # --- a question and the pages that it may show ------------------------------------------------------------------------
@@ -127,14 +115,12 @@ class Asked:
 
     def unit(self, document: mt.Document, page: mt.Page) -> mt.Unit:
         """Return a page of a document in the form of the options."""
-        is_own, options = document.id == self.own.id, self.options
-        label = self.label(document)
+        is_own, options, label = document.id == self.own.id, self.options, self.label(document)
         unit = page_unit(page.path, page.index, options.page_label, "own" if is_own else "padding", label)
         excluded = "" if is_own else document.unfit(page)
         unit = replace(unit, excluded=excluded, data={**unit.data, "document": document.id})
-        # With `same_pages`, the packer chooses pages as images; the draft's rendering makes texts of them.
-        is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
-        return unit if is_rendered else FORMS[options.pages_as].unit(self.documents, unit)
+        # the draft's rendering makes texts of pages that are chosen as images
+        return unit if options.renders_text else FORMS[options.pages_as].unit(self.documents, unit)
 
     @cached_property
     def keys(self) -> Mapping[int, str]:
@@ -188,8 +174,8 @@ class Asked:
         return tuple(page for page in own.pages if first <= page.index <= last)
 
     def query(self) -> mt.advanced.PageQuery:
-        """Return the search for the pages of the question; raise `Rejected` as `pages` does, or if hard negatives are
-        wanted beside answer pages, and there are none.
+        """Return the search for the pages of the question; raise `Rejected` as `pages` does, or if there are no answer
+        pages to put among hard negatives.
         """
         self.pages()
         if self.options.context == "gold_and_distractors" and not self.row.pages:
@@ -201,16 +187,13 @@ class Asked:
 
 # --- the kinds of contexts --------------------------------------------------------------------------------------------
 
-Rule: TypeAlias = Literal["answer", "best_match", "drawn", "middle", "retrieved"]
-
 
 class Chosen(NamedTuple):
     """The pages of a context, as units, and how they were chosen."""
 
-    rule: Rule
-    """How the pages were chosen that every context shows. `answer`: they are the answer pages. `best_match` and
-    `middle`: see the option `unanswerable_anchor`. `drawn` replaces `best_match` if no page shares a word with the
-    question. `retrieved`: none is chosen, because a context shows the pages that a retriever found."""
+    rule: str
+    """How the pages were chosen that every context shows: `answer` pages, or by the option `unanswerable_anchor`.
+    `drawn`: no page shares a word with the question. `retrieved`: none is chosen, because a retriever found them."""
     anchor: tuple[int, ...]
     """The numbers of these pages, from 0."""
     required: tuple[mt.Unit, ...]
@@ -223,8 +206,7 @@ class Chosen(NamedTuple):
 def document_alone(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
     """Return the pages of the document that may be shown, from the anchor outwards."""
     row, own, documents, pages = asked.row, asked.own, asked.documents, asked.pages()
-    rule: Rule = "answer"
-    anchor = row.pages
+    rule, anchor = "answer", row.pages
     if not anchor and asked.options.unanswerable_anchor == "middle":
         rule, anchor = "middle", (pages[(len(pages) - 1) // 2].index,)
     elif not anchor:
@@ -243,10 +225,8 @@ def among_others(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
     document may not be shown, the field `excluded` of its pages has the reason.
     """
     own, documents = asked.own, asked.documents
-
-    @cache
-    def others() -> list[str]:  # only when their turn comes, since there may be very many
-        return draws.order("padding", documents.ids)
+    # drawn only when their turn comes, since there may be very many
+    others = cache(lambda: draws.order("padding", documents.ids))
 
     def padding() -> Iterator[list[mt.Unit]]:
         labels, contents = {asked.label(own)}, {own.sha256}
@@ -321,8 +301,8 @@ def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
         raise refused("too-few-distractors", expected, f"{len(allowed)} ranked pages", "", "set options.distractors")
     first = tuple(map(unit, required)) or (allowed[0],)
     rest = mt.InOrder(tuple(unit for unit in units if unit not in first))
-    rule: Rule = "answer" if required else "retrieved"
-    return Chosen(rule, row.pages if required else (), first, (rest,), ranking.gold_ranks)
+    rule, anchor = ("answer", row.pages) if required else ("retrieved", ())
+    return Chosen(rule, anchor, first, (rest,), ranking.gold_ranks)
 
 
 CONTEXTS: Mapping[str, Callable[[Asked, mt.Sources, mt.Draws], Chosen]] = {

@@ -28,17 +28,15 @@ def page_index(path: str) -> int:
     >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
     """
-    if (found := find_index(path)) is None:
+    if (index := find_index(path)) is None:
         raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
-    return found
+    return index
 
 
 def find_index(path: str) -> int | None:
     """Return the page's number like `page_index`; None if the name has none."""
-    found = _NUMBER.search(path)
-    if found is None:
-        return None
-    return int(found["page"]) if found["page"] else int(found["slide"]) - 1
+    match = _NUMBER.search(path)
+    return (int(match["page"]) if match["page"] else int(match["slide"]) - 1) if match else None
 
 
 def path_of_page(path: str, index: int) -> str:
@@ -83,10 +81,8 @@ MAX_ANSWER_PAGES = 10_000
 
 
 def evidence_positions(record: mt.Record) -> tuple[str, ...]:
-    """Return where the answer pages of a released record are among the shown pages of their document.
-
-    A position is `first`, `inner` or `last`; it is `only` if a single page of the document is shown. No position is
-    repeated. Answer pages that are not shown have no position. The result is empty for a question without an answer.
+    """Return where answer pages are among the shown pages of their document: `first`, `inner` or `last`; `only` if a
+    single page is shown. No position is repeated, and answer pages that are not shown have none.
 
     >>> pages = [f"docs/a/a_page{number}.jpg" for number in (3, 4, 5, 6)]
     >>> evidence_positions({"doc_name": "a", "page_list": ["docs/b/b_page0.jpg", *pages], "ans_page_list": [3, 5]})
@@ -97,8 +93,9 @@ def evidence_positions(record: mt.Record) -> tuple[str, ...]:
     places = {own.index(page) for page in record.get("ans_page_list", ()) if page in own}
     if len(own) == 1:
         return ("only",) if places else ()
-    found = {"first" if place == 0 else "last" if place == len(own) - 1 else "inner" for place in places}
-    return tuple(position for position in ("first", "inner", "last") if position in found)
+    last = len(own) - 1
+    is_there = {"first": 0 in places, "inner": any(0 < place < last for place in places), "last": last in places}
+    return tuple(position for position, is_it in is_there.items() if is_it)
 
 
 def runs_between(shown: Sequence[int]) -> str:
@@ -111,8 +108,7 @@ def runs_between(shown: Sequence[int]) -> str:
 
 
 def evidence_of(record: mt.Record) -> mt.Evidence:
-    """Return the document of a question, the answer pages, the pages of this document that the prompt shows, and
-    paths and texts of pages of this document. Paths of pages beside the answer pages are derived from those of others.
+    """Return where the answer of a record is. Paths of pages beside the answer pages are derived from those of others.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
     >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
@@ -225,95 +221,89 @@ def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iter
         by_doc.setdefault(row.doc, []).append(row)
     for doc, asked in by_doc.items():
         try:
-            document = sources.documents[doc]
-            texts = dict(zip((page.index for page in document.pages), sources.documents.page_texts(doc), strict=True))
+            document, texts = sources.documents[doc], sources.documents.page_texts(doc)
         except mt.Rejected as refused:
             yield from (mt.advanced.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
             continue
-        yield from _of_document(asked, [words(texts.get(number, "")) for number in range(document.page_count)])
+        pages = [""] * document.page_count
+        for page, text in zip(document.pages, texts, strict=True):
+            pages[page.index] = words(text)
+        yield from _of_document(asked, pages)
 
 
 def _of_document(rows: Sequence[DocumentQuestion], pages: Sequence[str]) -> Iterator[mt.advanced.Suspect]:
     """Yield the suspects of a document, whose pages are given as words."""
-    found = {
+    holding = {
         row.id: {number for number, page in enumerate(pages) if all(phrase in page for phrase in phrases)}
         for row in rows
         if row.pages and (phrases := _phrases(row))
     }
-    shift, count = _shift(rows, found), len(pages)
+    shift, count = _shift(rows, holding), len(pages)
     for row in rows:
-        answer = " and ".join(map(repr, row.answer))
-        kind, moved = "", tuple(page + shift for page in row.pages)
-        moved = moved if shift and moved and moved[0] >= 0 and moved[-1] < count else ()
+        answer, listed = " and ".join(map(repr, row.answer)), _numbers(row.pages)
+        right = tuple(page + shift for page in row.pages)
+        right = right if shift and right and right[0] >= 0 and right[-1] < count else ()
         if row.pages and row.pages[-1] >= count:
             kind, evidence = "page-beyond-the-document", f"page {row.pages[-1] + 1} of {count}"
-            moved = moved if shift else _printed(row.pages, pages)
-        elif moved:
+            right = right if shift else _printed(row.pages, pages)
+        elif right:
             by = f"{abs(shift)} page{'s' if abs(shift) > 1 else ''} {'after' if shift > 0 else 'before'}"
             evidence = f"answers of this document are usually found {by} the page that the source gives"
             kind = "numbering-off"
-        elif row.id in found and (others := _elsewhere(row, found[row.id], pages)):
-            kind, moved = "answer-on-another-page", others if len(others) == len(row.pages) else ()
-            evidence = f"{answer} is not on page {_numbers(row.pages)}, but on page {_numbers(others)}"
-        elif (named := _named_otherwise(row, pages)) is not None:
-            kind = "question-names-another-page"
-            evidence = f"the question names page {named}, its answer page is {_numbers(row.pages)}"
-        elif wrong := [repair for repair in row.repairs if "-to-" in repair]:
-            kind = "answer-of-another-format"
-            evidence = f"{answer} has another format than the one declared ({', '.join(wrong)})"
-        elif row.pages and (why := _not_judged(row, found.get(row.id), pages)):
-            yield mt.advanced.Suspect(row.id, why, "", could_judge=False)
-        if kind:
-            yield mt.advanced.Suspect(
-                row.id, kind, evidence, {row.pages_field: [n + 1 for n in moved]} if moved else {}
-            )
+        else:
+            others, why_unknown = _elsewhere(row, holding.get(row.id), pages) if row.pages else ((), "")
+            named = _named_otherwise(row, pages)
+            if others:
+                kind, right = "answer-on-another-page", others if len(others) == len(row.pages) else ()
+                evidence = f"{answer} is not on page {listed}, but on page {_numbers(others)}"
+            elif named is not None:
+                kind = "question-names-another-page"
+                evidence = f"the question names page {named}, its answer page is {listed}"
+            elif wrong := [repair for repair in row.repairs if "-to-" in repair]:
+                kind = "answer-of-another-format"
+                evidence = f"{answer} has another format than the one declared ({', '.join(wrong)})"
+            else:
+                if why_unknown:
+                    yield mt.advanced.Suspect(row.id, why_unknown, "", could_judge=False)
+                continue
+        yield mt.advanced.Suspect(row.id, kind, evidence, {row.pages_field: [n + 1 for n in right]} if right else {})
 
 
-def _not_judged(row: DocumentQuestion, found: set[int] | None, pages: Sequence[str]) -> str:
-    """Return why nothing is known about the answer pages of a row; empty if an answer page has the answer."""
-    if not all(mt.advanced.has_words(pages[page]) for page in row.pages):
-        return "its answer page has no text"
-    if found is None:
-        return "its answer is too short to be told from others"
-    if not found:
-        return "its answer stands on no page as it is written"
-    if found.intersection(row.pages):
-        return ""
-    return f"its answer stands on {'too many pages' if len(found) > _NEAR else 'a page that fits no better'}"
-
-
-def _elsewhere(row: DocumentQuestion, found: set[int], pages: Sequence[str]) -> tuple[int, ...]:
-    """Return the pages that contain the answer and match the question better than the annotated pages do. The result is
-    empty if an annotated page contains the answer or has no text, or if the answer is on many pages.
+def _elsewhere(row: DocumentQuestion, holding: set[int] | None, pages: Sequence[str]) -> tuple[tuple[int, ...], str]:
+    """Return (pages, reason): the pages that hold the answer and match the question better than the annotated pages do;
+    or why nothing is known. Both are empty if an annotated page holds the answer. `holding` are all pages that hold it.
 
     A number may be computed, or read from a chart, and occur on another page by chance. A page with such a number
     usually has no more of the question's words than the annotated page. Where the source names no chart, a page with a
     number of four digits need not have more of the words, and one with a name of two words may have fewer.
     """
     if not all(mt.advanced.has_words(pages[page]) for page in row.pages):
-        return ()
-    if found.intersection(row.pages) or not 1 <= len(found) <= _NEAR:
-        return ()
+        return (), "its answer page has no text"
+    if holding is None:
+        return (), "its answer is too short to be told from others"
+    if not holding:
+        return (), "its answer stands on no page as it is written"
+    if holding.intersection(row.pages):
+        return (), ""
+    if len(holding) > _NEAR:
+        return (), "its answer stands on too many pages"
     # The right page usually has most of the long words of a question.
     asked = {word for word in words(row.question).split() if len(word) > 3}
-    common = {page: sum(f" {word} " in pages[page] for word in asked) for page in (*found, *row.pages)}
+    common = {page: sum(f" {word} " in pages[page] for word in asked) for page in (*holding, *row.pages)}
     here = max(common[page] for page in row.pages)
-    phrases = _phrases(row)
-    if len(row.pages) > 1 or any(
-        word in source.casefold() for source in row.sources for word in ("chart", "figure", "image")
-    ):
+    phrases, sources = _phrases(row), " ".join(row.sources).casefold()
+    if len(row.pages) > 1 or any(word in sources for word in ("chart", "figure", "image")):
         more = 2
-    elif len(found) > 1 or not all(map(_is_rare, phrases)):
+    elif len(holding) > 1 or not all(map(_is_rare, phrases)):
         more = 1
     else:
         more = 0 if any(map(str.isdigit, "".join(phrases))) else -here
-    return tuple(page for page in sorted(found) if common[page] >= here + more)
+    others = tuple(page for page in sorted(holding) if common[page] >= here + more)
+    return others, "its answer stands on a page that fits no better"
 
 
 def _named_otherwise(row: DocumentQuestion, pages: Sequence[str]) -> int | None:
-    """Return the one page that a question names, if its number is neither the number of an answer page nor printed on
-    every answer page.
-    """
+    # a page that a question names may count from 1, or be the number that is printed on every answer page
     named = {int(number) for number in _NAMED.findall(row.question)}
     if not row.pages or len(named) != 1:
         return None
@@ -323,28 +313,25 @@ def _named_otherwise(row: DocumentQuestion, pages: Sequence[str]) -> int | None:
 
 
 def _printed(wanted: Sequence[int], pages: Sequence[str]) -> tuple[int, ...]:
-    """Return, for each wanted page, the page on which its number (from 1) is printed as the first or last word. The
-    source may mean such printed numbers. The result is empty unless each number is printed on exactly one page.
+    """Return the pages on which the numbers (from 1) of the wanted pages are printed as the first or last word; empty
+    unless each number is printed on exactly one page.
     """
-    ends = [set(page.split()[:1] + page.split()[-1:]) for page in pages]
-    found = [[number for number, end in enumerate(ends) if str(page + 1) in end] for page in wanted]
-    return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
+    ends = [{*page.split()[:1], *page.split()[-1:]} for page in pages]
+    printed = [[number for number, words in enumerate(ends) if str(page + 1) in words] for page in wanted]
+    return tuple(numbers[0] for numbers in printed) if all(len(numbers) == 1 for numbers in printed) else ()
 
 
-def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, set[int]]) -> int:
-    """Return by how many pages the page numbers of a whole document are off; 0 if they are right, or if too few answers
-    show a shift.
+def _shift(rows: Sequence[DocumentQuestion], holding: Mapping[str, set[int]]) -> int:
+    """Return by how many pages the page numbers of a whole document are off; 0 if too few answers show a shift.
 
     An answer is only used if it has one annotated page, and if its text is on at most `_NEAR` pages. The same shift
     must be shown by at least `_ROWS` of these answers, by at least two thirds of them, and by more than twice as many
     as show no shift.
     """
-    single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
-    hits = Counter(page - row.pages[0] for row in single for page in found[row.id])
-    if not hits:
-        return 0
-    best = max(hits, key=lambda shift: (hits[shift], -abs(shift), shift))
-    is_off = best != 0 and hits[best] >= _ROWS and hits[best] > 2 * hits[0] and hits[best] * 3 >= 2 * len(single)
+    single = [row for row in rows if len(row.pages) == 1 and 1 <= len(holding.get(row.id, ())) <= _NEAR]
+    hits = Counter(page - row.pages[0] for row in single for page in holding[row.id])
+    best = max(hits, key=lambda shift: (hits[shift], -abs(shift), shift), default=0)
+    is_off = hits[best] >= _ROWS and hits[best] > 2 * hits[0] and hits[best] * 3 >= 2 * len(single)
     return best if is_off else 0
 
 

@@ -1,12 +1,8 @@
 """Your own documents: a folder of PDFs or of page images, and a table of questions about them.
 
-The table has the fields `doc, question, answer, pages`. `doc` is the document's name; `pages` are the answer pages,
-counted from 1 (`4`, `3; 5` or `[3, 5]`). Write a list as `["a", "b"]`. If the document does not answer a question,
-write `Not answerable` and no page.
-
-Optional fields: `id`; `answer_format`, which is otherwise derived from the answer; `accepted`, other right answers;
-`sources`, where the answer is (text, table, chart …); `doc_type`. `options.facets` names further fields that reports
-use.
+`OwnDocuments.source_forms` says what both look like. In the table, several pages are written as `3; 5` or `[3, 5]`, and
+a list of answers as `["a", "b"]`. If the document does not answer a question, the answer is `Not answerable`, without a
+page. A format that is not given follows from the answer. `options.facets` names further columns that reports use.
 
 A folder with page images and without PDFs is a document with the folder's name. In the folder of all documents, and in
 a folder that also has PDFs, the files `<document>_<number>.jpg` are the pages of a document. Pages are in the order of
@@ -20,15 +16,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import mmlongbench.task as mt
-from builders.common import not_unicode, refused
-from builders.docvqa.rows import (
-    MAX_FACET,
-    DocumentQuestion,
-    DocVQAOptions,
-    clean,
-    missing_pages,
-    strings_of,
-)
+from builders.common import not_unicode, refused, source_error
+from builders.docvqa.rows import MAX_FACET, DocumentQuestion, DocVQAOptions, clean, missing_pages, strings_of
 
 # --- documents --------------------------------------------------------------------------------------------------------
 
@@ -54,18 +43,17 @@ def find_documents(folder: Path) -> tuple[Mapping[str, mt.readers.Pages | mt.Fau
     groups: dict[str, dict[Path, list[Path]]] = {}  # the images of each document, by the folder that they are in
     unused: list[Path] = []
     for file in (file for file in files if file.suffix.lower() in _IMAGES):
-        if file.parent not in with_pdfs:
-            groups.setdefault(file.parent.name, {}).setdefault(file.parent, []).append(file)
-        elif named := _NAMED.fullmatch(file.stem):
-            groups.setdefault(named["name"], {}).setdefault(file.parent, []).append(file)
+        match = _NAMED.fullmatch(file.stem) if file.parent in with_pdfs else None
+        if match or file.parent not in with_pdfs:
+            id = match["name"] if match else file.parent.name
+            groups.setdefault(id, {}).setdefault(file.parent, []).append(file)
         else:
             unused.append(file)
     for id, several in groups.items():
         first = [pages[0] for pages in several.values()]
         if id in documents:
             found, todo = f"{id}.pdf and {first[0].relative_to(folder).as_posix()}", "rename or remove one of the two"
-            fault = mt.Fault("two-documents-of-one-name", "names that differ", found, folder.name, todo=todo)
-            documents[id] = fault
+            documents[id] = mt.Fault("two-documents-of-one-name", "names that differ", found, folder.name, todo=todo)
         elif len(several) > 1:
             documents[id] = mt.readers.two_of_one_name(first, folder)
         else:
@@ -74,7 +62,7 @@ def find_documents(folder: Path) -> tuple[Mapping[str, mt.readers.Pages | mt.Fau
         expected = "PDFs, or page images such as report_1.jpg or report/1.jpg"
         held = f"0 PDFs, {count_kinds(files)} here" if files else "0 PDFs, an empty folder"
         todo = "name the pages so, put each document into a folder with its name, or check source.documents"
-        raise mt.readers.SourceError(mt.Fault("no-documents", expected, held, folder.name, todo=todo))
+        raise source_error("no-documents", expected, held, folder.name, todo)
     return documents, unused
 
 
@@ -121,8 +109,9 @@ _MAX_NAMED = 20
 """A message lists every page of a range of at most so many pages; of a longer range, only the first and the last."""
 _MAX_TEXTS = 100
 """The maximum number of texts in a cell with several."""
-_PLACES = ("Text", "Table", "Chart", "Figure", "Layout")
+_PLACES = {place.casefold(): place for place in ("Text", "Table", "Chart", "Figure", "Layout")}
 """Where answers are found, as the public datasets write it; reports know `Text`."""
+_FORMATS = {name.casefold(): name for name in mt.metrics.ANSWER_FORMATS}
 
 
 class OwnDocuments(mt.readers.Reader[DocumentQuestion]):
@@ -146,23 +135,18 @@ class OwnDocuments(mt.readers.Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each question. Its id is the table's field `id` or, without this field, `own_<row>`, from 0."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(mt.readers.table_rows(path, COLUMNS)):
             id = raw if isinstance(raw, mt.Fault) else mt.readers.id_in(raw)
-            if isinstance(id, mt.Fault):
-                yield mt.readers.raw_row(f"own_{number}", id, path.name, place)
-            else:
-                yield mt.readers.raw_row(id or f"own_{number}", raw, path.name, place)
+            name, fields = (f"own_{number}", id) if isinstance(id, mt.Fault) else (id or f"own_{number}", raw)
+            yield mt.readers.raw_row(name, fields, path.name, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields, answer = raw.fields, raw.fields.get("answer")
         doc, question = strings_of(fields, "doc", "question")
         doc, pages = doc.strip().rstrip("/"), _pages(fields.get("pages"))
         declared = str(fields.get("answer_format") or "").strip()
-        declared = next(
-            (name for name in mt.metrics.ANSWER_FORMATS if name.casefold() == declared.casefold()), declared
-        )
+        declared = _FORMATS.get(declared.casefold(), declared)
         row = clean(
             raw.id,
             doc[:-4] if doc.lower().endswith(".pdf") else doc,
@@ -182,8 +166,7 @@ class OwnDocuments(mt.readers.Reader[DocumentQuestion]):
         if accepted and row.answer_format in ("List", "None"):
             todo = "leave accepted empty for lists and for questions without an answer"
             raise refused("accepted-answers", "no other accepted answers", f"{len(accepted)}", "accepted", todo)
-        usual = {place.casefold(): place for place in _PLACES}
-        places = (usual.get(text.casefold(), mt.escape_markers(text)) for text in _texts(fields, "sources"))
+        places = (_PLACES.get(text.casefold(), mt.escape_markers(text)) for text in _texts(fields, "sources"))
         columns = {}
         for name, value in fields.items():
             # Longer values are cut, because the builder refuses them anyway.
@@ -197,27 +180,20 @@ class OwnDocuments(mt.readers.Reader[DocumentQuestion]):
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         path, folder = sources["questions"], sources["documents"]
-        further = [
-            name for name in mt.readers.columns_of(mt.readers.table_rows(path, COLUMNS)) if name not in COLUMNS.known
-        ]
+        columns = mt.readers.columns_of(mt.readers.table_rows(path, COLUMNS))
+        further = [name for name in columns if name not in COLUMNS.known]
         facets = options.facets if isinstance(options, DocVQAOptions) else ()
         for name in (name for name in facets if name not in further):
             known = f"; the reader uses {name} itself" if name in COLUMNS.known else mt.readers.nearest(name, further)
             todo = f"further columns are: {', '.join(further[:10]) or 'none'}{known}"
-            fault = mt.Fault(
-                "unknown-column", "a column of the table", repr(name), path.name, "", "options.facets", todo
-            )
-            raise mt.readers.SourceError(fault)
+            raise source_error("unknown-column", "a column of the table", repr(name), path.name, todo, "options.facets")
         notes = []
         if unused := [name for name in further if name not in facets]:
             todo = "name them in options.facets to break scores down by them"
             notes.append(f"{path.name}: columns not used: {_listed(unused)}; {todo}")
         documents, others = find_documents(folder)
-        images = [
-            f"{id} ({len(pages.files)})"
-            for id, pages in sorted(documents.items())
-            if isinstance(pages, mt.readers.PageImages)
-        ]
+        of_images = {id: pages for id, pages in documents.items() if isinstance(pages, mt.readers.PageImages)}
+        images = [f"{id} ({len(pages.files)})" for id, pages in sorted(of_images.items())]
         if images:
             notes.append(f"{folder.name}: documents of page images (number of pages): {_listed(images)}")
         if others:
@@ -234,16 +210,13 @@ def _listed(names: Sequence[str]) -> str:
 def _texts(fields: Mapping[str, object], field: str) -> tuple[str, ...]:
     """Return the texts of a list, of a list written as text, or of a text with semicolons between them."""
     value = fields.get(field)
-    values: Sequence[object] = value if isinstance(value, list) else [value]
+    values: Sequence[object] = value if isinstance(value, list) else [] if value is None else [value]
     if isinstance(value, str):
-        values = mt.metrics.literal_list(value) or [] if value.lstrip().startswith("[") else value.split(";")
-    elif value is None:
-        values = []
-    is_read = bool(values) or not isinstance(value, str) or not value.strip()
-    if not is_read or len(values) > _MAX_TEXTS or not all(isinstance(each, str | int | float) for each in values):
+        values = mt.metrics.literal_list(value) or [None] if value.lstrip().startswith("[") else value.split(";")
+    if len(values) > _MAX_TEXTS or not all(isinstance(text, str | int | float) for text in values):
         expected = f'texts with semicolons between them, or a list such as ["a", "b"] of at most {_MAX_TEXTS} texts'
         raise refused("missing-or-mistyped-field", expected, repr(value)[:80], field, "write them so")
-    texts = tuple(text for each in values if (text := str(each).strip()))
+    texts = tuple(filter(None, (str(text).strip() for text in values)))
     if fault := not_unicode("".join(texts), field):
         raise mt.Rejected(fault)
     return texts

@@ -4,7 +4,6 @@ Pages count from 1 in all annotations.
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 import mmlongbench.task as mt
-from builders.common import refused
+from builders.common import refused, source_error
 from builders.docvqa.rows import (
+    PAGES,
     DocumentQuestion,
     DocVQAOptions,
     clean,
@@ -25,8 +25,6 @@ from builders.docvqa.rows import (
 )
 
 # --- MMLongBench-Doc --------------------------------------------------------------------------------------------------
-
-FIELDS = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
 
 
 class MMLongBenchDoc(mt.readers.Reader[DocumentQuestion]):
@@ -48,7 +46,6 @@ class MMLongBenchDoc(mt.readers.Reader[DocumentQuestion]):
     image_folder: ClassVar[str] = "mmlongbench-doc"
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each row of the source; its id is `mmlongdoc_<row>`, from 0."""
         path = sources["samples"]
         if path.suffix == ".parquet":
             with mt.readers.parquet_file(path) as table:
@@ -56,19 +53,17 @@ class MMLongBenchDoc(mt.readers.Reader[DocumentQuestion]):
         else:
             rows = mt.readers.load_json(path, "a JSON array of rows")
         if not isinstance(rows, list):
-            expected, todo = "a JSON array of rows", "give samples.json, or the Parquet file of the hub"
-            raise mt.readers.SourceError(
-                mt.Fault("invalid-source", expected, type(rows).__name__, path.name, todo=todo)
-            )
+            todo = "give samples.json, or the Parquet file of the hub"
+            raise source_error("invalid-source", "a JSON array of rows", type(rows).__name__, path.name, todo)
+        todo = "remove the row, or fetch the file again"
         for number, raw in enumerate(rows):
-            todo = "remove the row, or fetch the file again"
             fault = mt.Fault("not-a-row", "an object of seven fields", type(raw).__name__, todo=todo)
-            yield mt.readers.raw_row(
-                f"mmlongdoc_{number}", raw if isinstance(raw, dict) else fault, path.name, f"row {number}"
-            )
+            fields = raw if isinstance(raw, dict) else fault
+            yield mt.readers.raw_row(f"mmlongdoc_{number}", fields, path.name, f"row {number}")
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
-        name, doc_type, question, answer, pages, places, declared = strings_of(raw.fields, *FIELDS)
+        fields = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
+        name, doc_type, question, answer, pages, places, declared = strings_of(raw.fields, *fields)
         listed = mt.metrics.literal_list(places)
         return clean(
             raw.id,
@@ -121,7 +116,6 @@ class LongDocURL(mt.readers.Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each row of the source; its id is `longdocurl_<row>`, from 0."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(mt.readers.json_lines(path)):
             yield mt.readers.raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
@@ -150,49 +144,40 @@ class LongDocURL(mt.readers.Reader[DocumentQuestion]):
         """Return the PDFs by name and, for documents without a PDF, the published page images. A document is refused if
         it lacks a page, or has two different images of one page.
         """
-        questions = sources["questions"]
         pdfs = mt.readers.pdfs_by_name(sources["documents"]) if "documents" in sources else {}
+        if "page_images" not in sources and "documents" in sources:
+            return pdfs
         if "page_images" not in sources:
-            if "documents" in sources:
-                return pdfs
             expected = "source.documents (a folder of PDFs) or source.page_images (the published ones)"
-            raise mt.readers.SourceError(
-                mt.Fault("missing-source", expected, "neither", questions.name, todo="set one of them")
-            )
+            raise source_error("missing-source", expected, "neither", sources["questions"].name, "set one of them")
         folder = sources["page_images"]
         if not folder.is_dir():
-            expected, todo = "a folder of page images", "give the folder that holds the images"
-            raise mt.readers.SourceError(mt.Fault("unreadable-source", expected, "a file", folder.name, todo=todo))
+            todo = "give the folder that holds the images"
+            raise source_error("unreadable-source", "a folder of page images", "a file", folder.name, todo)
         totals: dict[str, int] = {}
-        for _, _, raw in mt.readers.json_lines(questions):
-            doc, total = (raw.get("doc_no"), raw.get("total_pages")) if isinstance(raw, dict) else (None, None)
-            if isinstance(doc, str) and isinstance(total, int) and not isinstance(total, bool):
+        for _, _, raw in mt.readers.json_lines(sources["questions"]):
+            doc, total = (None, None) if isinstance(raw, mt.Fault) else (raw.get("doc_no"), raw.get("total_pages"))
+            if isinstance(doc, str) and type(total) is int:
                 totals.setdefault(doc, total)
         images: dict[str, dict[int, Path]] = {}
-        found: dict[str, mt.readers.Pages | mt.Fault] = {}
+        documents: dict[str, mt.readers.Pages | mt.Fault] = {}
         for path in mt.readers.visible_files(folder):
             if match := _IMAGE.fullmatch(path.name):
                 other = images.setdefault(match[1], {}).setdefault(int(match[2]), path)
                 if other != path and other.read_bytes() != path.read_bytes():
-                    names = f"{other.relative_to(folder)}, {path.relative_to(folder)}"
-                    reason, expected, todo = (
-                        "two-documents-of-one-name",
-                        "one image for each page",
-                        "remove one of the two",
-                    )
-                    found[match[1]] = mt.Fault(reason, expected, names, folder.name, todo=todo)
+                    both = f"{other.relative_to(folder)}, {path.relative_to(folder)}"
+                    expected, todo = "one image for each page", "remove one of the two"
+                    documents[match[1]] = mt.Fault("two-documents-of-one-name", expected, both, folder.name, todo=todo)
         for doc, pages in images.items():
             last = max(max(pages), totals.get(doc, 0) - 1)
             lacking = missing_pages(doc, pages, 0, last, "", "fetch them, or give the PDF")
-            if doc not in found:
-                found[doc] = lacking or mt.readers.PageImages(tuple(pages[number] for number in sorted(pages)), dpi=72)
-        return found | pdfs
+            whole = mt.readers.PageImages(tuple(pages[number] for number in sorted(pages)), dpi=72)
+            documents.setdefault(doc, lacking or whole)
+        return documents | pdfs
 
 
 # --- M-LongDoc --------------------------------------------------------------------------------------------------------
 
-PAGES = "pages"
-"""The name of the source that `MLongDoc.extract` makes."""
 DPI = 150
 """The resolution at which its authors' program draws pages."""
 MAX_PAGES = 10_000
@@ -213,12 +198,9 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
     """M-LongDoc: 851 questions over 180 PDFs."""
 
     # Chia et al. 2025, arXiv:2411.06176: open questions about one page of a long PDF, 1,051 rows, mostly without
-    # answers. People kept 851 of them: their sheets have a column `valid`, and a row is joined to its mark by the text
-    # of the question. Rows of the training files have an answer, which is kept as the reference.
-    #
-    # A page of a parsed document is a line whose picture is in base64. The pictures are written as files, and named by
-    # the number of the page. A page's text and its cut-outs are not used: a release has the text that the PDF or OCR
-    # gives, and finds tables and figures in the PDF.
+    # answers. People kept 851 of them; a row is joined to the mark in their sheets by the text of the question. Rows of
+    # the training files have an answer, which is kept as the reference. A page's text and its cut-outs are not used: a
+    # release has the text that the PDF or OCR gives, and finds tables and figures in the PDF.
 
     row_type: ClassVar[type[mt.Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
@@ -268,9 +250,8 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
         mark, todo = _mark(fields.get(VALID, "1")), "leave out source.annotations to ask every question"
         if mark in ("0", "empty"):
             found = f"{VALID}: {mark}"
-            raise mt.Rejected(
-                mt.Fault("not-kept-by-people", f"{VALID}: 1", found, field=VALID, todo=todo, is_expected=True)
-            )
+            fault = mt.Fault("not-kept-by-people", f"{VALID}: 1", found, field=VALID, todo=todo, is_expected=True)
+            raise mt.Rejected(fault)
         if mark == _NOT_MARKED:
             todo = f"give all sheets of the people, or {todo}"
             raise refused("not-marked", f"a mark in {VALID}", "no sheet has the question", VALID, todo)
@@ -280,13 +261,13 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
         if category not in CATEGORIES:
             expected = f"one of {', '.join(CATEGORIES)}"
             raise refused("unknown-category", expected, category[:80], "category", "correct it with errata")
-        name = PurePosixPath(PurePosixPath(source).name)
-        if name.suffix not in (".json", ".pdf"):
+        file = PurePosixPath(source)
+        if file.suffix not in (".json", ".pdf"):
             expected = "a path such as data/test/<name>.json"
             raise refused("unknown-source", expected, source[:80], "source", "correct it with errata")
         return clean(
             raw.id,
-            name.stem,
+            file.stem,
             question,
             fields.get("answer"),
             None,
@@ -300,45 +281,32 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
         """Write the pages of parsed documents as files, for documents without a PDF. A document with a line that cannot
         be used is refused as a whole: it would lack a page.
         """
-        source = sources["documents"]
-        files = mt.readers.visible_files(source) if source.is_dir() else []
+        files = mt.readers.visible_files(sources["documents"])
         files = [file for file in files if file.suffix.lower() in (".json", ".jsonl")]
         if not files:
             return
-        pdfs = mt.readers.pdfs_by_name(source)
+        pdfs = mt.readers.pdfs_by_name(sources["documents"])
         listed: dict[str, list[str | None] | mt.Fault] = {}
         for number, file in enumerate(file for file in files if file.stem not in pdfs):
             (folder / PAGES / f"{number:05d}").mkdir(parents=True)
-            if file.stem in listed:
-                expected, found, todo = "names that differ", f"{file.stem} twice", "rename or remove one of them"
-                listed[file.stem] = mt.Fault("two-documents-of-one-name", expected, found, todo=todo)
-            else:
-                listed[file.stem] = _written(file, folder / PAGES, f"{number:05d}")
+            found, todo = f"{file.stem} twice", "rename or remove one of them"
+            twice = mt.Fault("two-documents-of-one-name", "names that differ", found, todo=todo)
+            listed[file.stem] = twice if file.stem in listed else _written(file, folder / PAGES, f"{number:05d}")
         (folder / PAGES).mkdir(exist_ok=True)
         write_list(folder / PAGES, listed)
 
     def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
-        parsed: dict[str, mt.readers.Pages | mt.Fault] = {}
-        for doc, pages in read_list(sources[PAGES]) if PAGES in sources else ():
-            parsed[doc] = (
-                mt.readers.PageImages(tuple(filter(None, pages)), dpi=DPI) if isinstance(pages, list) else pages
-            )
+        parsed = read_list(sources[PAGES], dpi=DPI) if PAGES in sources else {}
         return {**parsed, **mt.readers.pdfs_by_name(sources["documents"])}
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         for name in options.facets if isinstance(options, DocVQAOptions) else ():
             if name not in FACETS:
                 todo = f"the columns are {' and '.join(FACETS)}{mt.readers.nearest(name, FACETS)}"
-                fault = mt.Fault("unknown-column", "a column of M-LongDoc", repr(name), "", "", "facets", todo)
-                raise mt.readers.SourceError(fault)
-        notes, questions = [], sources["questions"]
+                raise source_error("unknown-column", "a column of M-LongDoc", repr(name), "", todo, "facets")
+        questions, notes = sources["questions"], list[str]()
         read = _question_files(questions)
-        others = (
-            [file.name for file in mt.readers.visible_files(questions) if file not in read]
-            if questions.is_dir()
-            else []
-        )
-        if others:
+        if others := [file.name for file in mt.readers.visible_files(questions) if file not in read]:
             notes.append(f"{questions.name}: not read: {', '.join(others)[:200]}; to read one of them, name it alone")
         if "annotations" not in sources:
             notes.append("all questions are asked; source.annotations keeps those that people kept (851 of 1,051)")
@@ -354,7 +322,7 @@ def _files_of(source: Path, is_used: Callable[[Path], bool], expected: str, todo
     """Return the file that a source is, or those files of a folder that are used."""
     files = list(filter(is_used, mt.readers.visible_files(source))) if source.is_dir() else [source]
     if not files:
-        raise mt.readers.SourceError(mt.Fault("missing-source", expected, "none", source.name, todo=todo))
+        raise source_error("missing-source", expected, "none", source.name, todo)
     return files
 
 
@@ -401,33 +369,27 @@ def _described(sources: mt.readers.SourcePaths) -> Iterator[tuple[str, str, str]
 def _written(file: Path, root: Path, folder: str) -> list[str | None] | mt.Fault:
     """Write the pages of a parsed document into a folder below the root; return their paths, or what is wrong."""
     pages: dict[int, str] = {}
-    for place, _, raw in mt.readers.json_lines(file):
-        page = raw if isinstance(raw, mt.Fault) else _page(raw)
-        if isinstance(page, tuple) and page[0] in pages:
-            found, todo = f"page {page[0]} twice", "remove a line"
-            page = mt.Fault("two-pages-of-one-number", "each page once", found, todo=todo)
-        if isinstance(page, mt.Fault):
-            return replace(page, file=file.name, place=f"line {place}")
-        number, data, ending = page
+    for line, _, raw in mt.readers.json_lines(file):
+        place, todo = f"line {line}", "make the file again from the PDF"
+        if isinstance(raw, mt.Fault):
+            return replace(raw, file=file.name, place=place)
+        number, text = raw.get("number"), raw.get("image_string")
+        if type(number) is not int or not 1 <= number <= MAX_PAGES:
+            expected, found = f"the number of a page, from 1 to {MAX_PAGES}", repr(number)[:80]
+            return mt.Fault("page-without-number", expected, found, file.name, place, "number", "correct the line")
+        try:
+            data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+        except ValueError:
+            data = b""
+        ending = next((ending for start, ending in _SIGNATURES.items() if data.startswith(start)), "")
+        if not ending:
+            expected, found = "a PNG or JPEG in base64", f"{str(text)[:24]!r}" if text else "nothing"
+            return mt.Fault("broken-page", expected, found, file.name, place, "image_string", todo)
+        if number in pages:
+            found, todo = f"page {number} twice", "remove a line"
+            return mt.Fault("two-pages-of-one-number", "each page once", found, file.name, place, todo=todo)
         pages[number] = f"{folder}/page_{number}.{ending}"
         (root / pages[number]).write_bytes(data)
     todo = "make the file again from the PDF, or give the PDF"
     lacking = missing_pages(file.stem, pages, 1, max(len(pages), 1), file.name, todo)
     return lacking or [pages[number] for number in sorted(pages)]
-
-
-def _page(raw: Mapping[str, object]) -> tuple[int, bytes, str] | mt.Fault:
-    """Return the number, the bytes and the file ending of a page, or what is wrong with the line."""
-    number, text = raw.get("number"), raw.get("image_string")
-    if type(number) is not int or not 1 <= number <= MAX_PAGES:
-        expected = f"the number of a page, from 1 to {MAX_PAGES}"
-        return mt.Fault("page-without-number", expected, repr(number)[:80], field="number", todo="correct the line")
-    try:
-        data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
-    except (binascii.Error, ValueError):
-        data = b""
-    for start, ending in _SIGNATURES.items():
-        if data.startswith(start):
-            return number, data, ending
-    expected, found = "a PNG or JPEG in base64", f"{str(text)[:24]!r}" if text else "nothing"
-    return mt.Fault("broken-page", expected, found, field="image_string", todo="make the file again from the PDF")

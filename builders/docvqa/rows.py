@@ -5,7 +5,7 @@ name; a value that cannot be repaired rejects its question.
 """
 
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,10 +16,10 @@ import mmlongbench.task as mt
 from builders.common import is_unicode, not_unicode, refused
 
 PageLabel = Literal["none", "index", "printed"]
-Context = Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"]
+_RETRIEVED = ("retrieved", "gold_and_distractors")
 _USED_BY = {
-    "scope": ("context", ("retrieved", "gold_and_distractors")),
-    "page_order": ("context", ("retrieved", "gold_and_distractors")),
+    "scope": ("context", _RETRIEVED),
+    "page_order": ("context", _RETRIEVED),
     "top_k": ("context", ("retrieved",)),
     "gold_pages": ("context", ("retrieved",)),
     "distractors": ("context", ("gold_and_distractors",)),
@@ -55,7 +55,7 @@ class DocVQAOptions(mt.Options):
     first for the question, among the pages that may be shown; of equally good pages, the first. If no page shares a
     word with the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise
     such questions."""
-    context: Context = "padded"
+    context: Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"] = "padded"
     """What a context shows. `padded`: the document among other documents. `natural`: the document alone. `oracle`: only
     the answer pages. `retrieved`: the pages that a retriever ranks first (see `page_retrieval` of the dataset).
     `gold_and_distractors`: the answer pages among the pages that a retriever ranks first besides them. With the scope
@@ -127,7 +127,12 @@ class DocVQAOptions(mt.Options):
     @property
     def is_retrieved(self) -> bool:
         """Whether a retriever ranks pages."""
-        return self.context in ("retrieved", "gold_and_distractors")
+        return self.context in _RETRIEVED
+
+    @property
+    def renders_text(self) -> bool:
+        """Whether pages are chosen as images, and the prompt shows their texts."""
+        return self.pages_as == "text" and self.text_fill == "same_pages"
 
 
 NO_REFERENCE = ("",)
@@ -140,13 +145,10 @@ class DocumentQuestion(mt.Row):
     """One question about one document."""
 
     doc: str
-    """The document's id."""
     doc_type: str = ""
     """The type of the document in the source's words; empty if unknown."""
     question_type: str = ""
-    """The type of the question in the source's words, if it has any."""
     question: str
-    """The question."""
     answer: tuple[str, ...]
     """The elements if the format is `List`; one string for any other format, which is empty if the source gives no
     reference answer."""
@@ -205,8 +207,8 @@ def clean(
         raise refused("missing-or-mistyped-field", expected, repr(answer)[:80], "answer", todo)
     if fault := not_unicode("".join(values), "answer"):  # a literal can contain a surrogate as an escape
         raise mt.Rejected(fault)
+    numbers: tuple[int, ...] = ()
     if form == "None":
-        numbers: tuple[int, ...] = ()
         is_empty = (mt.metrics.literal_list(pages) if isinstance(pages, str) else pages) == []
         mended += () if is_empty else ("pages-of-unanswerable-dropped",)
     else:
@@ -217,11 +219,9 @@ def clean(
             found, todo = ("none", "") if declared is None else (repr(pages)[:80], ", or the answer Not answerable")
             todo = f"write the pages that hold the answer{todo}"
             raise refused("no-answer-pages", "at least one page", found, field, todo)
-    escaped: dict[str, Any] = {
-        key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()
-    }
+    more = {key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
     return DocumentQuestion(
-        **escaped,
+        **more,
         id=id,
         doc=doc,
         question=mt.escape_markers(question),
@@ -320,30 +320,47 @@ def normalise(value: object, declared: str) -> tuple[mt.metrics.AnswerFormat, tu
 
 # --- documents of page images -----------------------------------------------------------------------------------------
 
+PAGES = "pages"
+"""The name of the source that `Reader.extract` makes of pages in a table."""
 _LIST = "documents.jsonl"
+
+
+def first_five(texts: Sequence[str]) -> str:
+    """Return the first five texts, with a sign that there are more."""
+    return f"{', '.join(texts[:5])}{' …' if len(texts) > 5 else ''}"
 
 
 def missing_pages(doc: str, numbers: Container[int], first: int, last: int, file: str, todo: str) -> mt.Fault | None:
     """Return the fault of a document without an image of each page from the first to the last; None if it has all."""
     missing = [str(number) for number in islice((n for n in range(first, last + 1) if n not in numbers), 6)]
-    found = f"no {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}"
-    return mt.Fault("missing-pages", f"pages {first} to {last} of {doc}", found, file, todo=todo) if missing else None
+    expected = f"pages {first} to {last} of {doc}"
+    return mt.Fault("missing-pages", expected, f"no {first_five(missing)}", file, todo=todo) if missing else None
 
 
 def write_list(folder: Path, documents: Mapping[str, list[str | None] | mt.Fault]) -> None:
     """Write which pages of documents `Reader.extract` wrote below a folder: their paths, None for a page that the
     source lacks; or the fault of the document.
     """
-    pages = {doc: found.fields() if isinstance(found, mt.Fault) else found for doc, found in documents.items()}
-    lines = (json.dumps({"doc": doc, "pages": found}, ensure_ascii=False) for doc, found in pages.items())
+    pages = {doc: paths.fields() if isinstance(paths, mt.Fault) else paths for doc, paths in documents.items()}
+    lines = (json.dumps({"doc": doc, "pages": listed}, ensure_ascii=False) for doc, listed in pages.items())
     (folder / _LIST).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def read_list(folder: Path) -> Iterator[tuple[str, list[Path | None] | mt.Fault]]:
-    """Yield what `write_list` wrote; lines that are damaged are left out."""
+def read_list(
+    folder: Path, *, dpi: int | None = None, keeps_names: bool = False
+) -> dict[str, mt.readers.PageImages | mt.Fault]:
+    """Return the documents that `write_list` wrote; lines that are damaged are left out. With `keeps_names`, pages have
+    the names of their files in a release, too.
+    """
+    documents: dict[str, mt.readers.PageImages | mt.Fault] = {}
     for _, _, line in mt.readers.json_lines(folder / _LIST):
         doc, pages = (None, None) if isinstance(line, mt.Fault) else (line.get("doc"), line.get("pages"))
         if isinstance(doc, str) and isinstance(pages, dict):
-            yield doc, mt.Fault(**pages)
+            documents[doc] = mt.Fault(**pages)
         elif isinstance(doc, str) and isinstance(pages, list):
-            yield doc, [folder / page if page else None for page in pages]
+            files = tuple(folder / page for page in pages if page)
+            names = tuple(file.name for file in files) if keeps_names else ()
+            missing = tuple(number for number, page in enumerate(pages) if not page)
+            lacking = mt.Fault("missing-pages", "at least one page", "none", doc[:100], todo="add its pages")
+            documents[doc] = mt.readers.PageImages(files, names, dpi, missing) if files else lacking
+    return documents

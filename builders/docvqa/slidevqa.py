@@ -1,12 +1,9 @@
 """SlideVQA (Tanaka et al. 2023, arXiv:2301.04883): questions over decks of slides, which are image files.
 
-The authors' repository has a split of `annotations/qa` and a folder such as `images/test`, which holds the files
-`<deck_name>/<slug>-<page from 1>-1024.jpg`. A deck may lack slides: the others keep their numbers.
-
-The hub has Parquet files with one row for each question, which repeats the pages of its deck. A deck's pages are
-written once, as files, from the first row of the deck. One column of one row group is read at a time. A cell without
-bytes is a missing page. Other content is not judged here: a page that is no picture or too large is refused later, like
-any file.
+A deck may lack slides: the others keep their numbers. The hub's Parquet files have one row for each question, which
+repeats the pages of its deck. They are written once, as files, from the first row of the deck; one column of one row
+group is read at a time. A cell without bytes is a missing page. Other content is not judged here: a page that is no
+picture or too large is refused later, like any file.
 """
 
 import re
@@ -16,14 +13,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 import mmlongbench.task as mt
-from builders.common import PARQUET, split_files
-from builders.docvqa.rows import DocumentQuestion, clean, read_list, strings_of, write_list
+from builders.common import is_table, source_error, source_rows, split_files
+from builders.docvqa.rows import PAGES, DocumentQuestion, clean, first_five, read_list, strings_of, write_list
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-PAGES = "pages"
-"""The name of the source that `SlideVQA.extract` makes."""
 MAX_PAGES = 100
 """The maximum number of page columns; the dataset has 20."""
 _PAGE = re.compile(r"page_([0-9]{1,3})")
@@ -34,8 +29,6 @@ _MAX_CHUNK = 4 * 1024**3
 """The maximum bytes that one column has in one row group, unpacked; the dataset has some tens of megabytes."""
 _MAX_MISSING = 100
 """If more slides of a deck are missing, the deck is refused, because its slides are numbered wrongly."""
-_SHOWN = 5
-"""How many slides or decks a message lists."""
 _SLIDE = re.compile(r"(.+)-(\d+)-\d+\.(?:jpe?g|png)", re.IGNORECASE)
 """Matches the name of a slide's file."""
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,150}")
@@ -66,8 +59,7 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each row of the source; its id is `slideVQA_<row>`, from 0."""
-        for number, (file, place, raw) in enumerate(_questions(sources["questions"])):
+        for number, (file, place, raw) in enumerate(source_rows(sources["questions"], _UNREAD)):
             yield mt.readers.raw_row(f"slideVQA_{number}", raw, file, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
@@ -78,8 +70,8 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
 
     def extract(self, sources: mt.readers.SourcePaths, folder: Path) -> None:
         """Write the slides in Parquet files as files, each deck once, unless the manifest gives the decks."""
-        if "decks" not in sources and _is_table(sources["questions"]):
-            _write_decks(split_files(sources["questions"]).files, folder / PAGES)
+        if "decks" not in sources and is_table(sources["questions"]):
+            _write_decks(split_files(sources["questions"])[0], folder / PAGES)
 
     def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
         """Return the decks, each with its slides in order.
@@ -88,54 +80,35 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
         in the deck's folder, and have numbers from 1, each number once. A deck may lack slides, but not all of them.
         """
         if PAGES in sources:
-            return {deck: _of_list(deck, pages) for deck, pages in read_list(sources[PAGES])}
+            return read_list(sources[PAGES], keeps_names=True)
         if "decks" not in sources:
             expected = "source.decks: a folder with a folder of slides for each deck"
             name, todo = sources["questions"].name, "set it, or give the hub's Parquet files as source.questions"
-            raise mt.readers.SourceError(mt.Fault("missing-source", expected, "none", name, todo=todo))
+            raise source_error("missing-source", expected, "none", name, todo)
         folder = sources["decks"]
         if not folder.is_dir():
             todo = "give the folder that holds the decks"
-            raise mt.readers.SourceError(
-                mt.Fault("unreadable-source", "a folder of decks", "a file", folder.name, todo=todo)
-            )
+            raise source_error("unreadable-source", "a folder of decks", "a file", folder.name, todo)
         # The first question of a deck that has `image_urls` names the slides.
         named: dict[str, list[str]] = {}
-        for _, _, raw in _questions(sources["questions"]):
-            urls = raw.get("image_urls") if isinstance(raw, dict) else None
-            if isinstance(raw, dict) and urls and isinstance(urls, list) and all(isinstance(url, str) for url in urls):
+        for _, _, raw in source_rows(sources["questions"], _UNREAD):
+            deck_name, urls = (None, None) if isinstance(raw, mt.Fault) else map(raw.get, ("deck_name", "image_urls"))
+            if isinstance(urls, list) and urls and all(isinstance(url, str) for url in urls):
                 names = [PurePosixPath(url.split("?")[0]).name for url in urls]
-                named.setdefault(str(raw.get("deck_name")), names)
+                named.setdefault(str(deck_name), names)
         decks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
         return {deck.name: _of_folder(deck, folder, named.get(deck.name, [])) for deck in decks}
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         questions = sources["questions"]
-        notes = split_files(questions).notes if _is_table(questions) else ()
+        notes = split_files(questions)[1] if is_table(questions) else []
         lacking = []
         for deck, pages in self.documents(sources).items():
             if isinstance(pages, mt.readers.PageImages) and pages.missing:
-                numbers = ", ".join(str(number + 1) for number in pages.missing[:_SHOWN])
-                lacking.append(f"{deck[:100]} ({numbers}{' …' if len(pages.missing) > _SHOWN else ''})")
+                lacking.append(f"{deck[:100]} ({first_five([str(number + 1) for number in pages.missing])})")
         if lacking:
-            listed = f"{', '.join(lacking[:_SHOWN])}{' …' if len(lacking) > _SHOWN else ''}"
-            notes = (*notes, f"slides that the source lacks are shown in no context: {listed}")
+            notes.append(f"slides that the source lacks are shown in no context: {first_five(lacking)}")
         return notes
-
-
-def _is_table(questions: Path) -> bool:
-    return questions.is_dir() or questions.suffix.lower() == PARQUET
-
-
-def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, object] | mt.Fault]]:
-    """Yield (file, place, fields without pages) of each row."""
-    if not _is_table(path):
-        yield from ((path.name, f"line {line}", raw) for line, _, raw in mt.readers.json_lines(path))
-        return
-    for file in split_files(path).files:
-        yield from (
-            (file.name, place, raw) for place, raw in mt.readers.table_rows(file, mt.readers.Columns(unread=_UNREAD))
-        )
 
 
 # --- decks in folders -------------------------------------------------------------------------------------------------
@@ -162,14 +135,11 @@ def released_name(name: str, deck: str, number: int, data: bytes = b"") -> str:
 
 
 def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.readers.PageImages | mt.Fault:
-    """Return the slides of a deck: the slides that the questions name or, if they name none, all slides in the deck's
-    folder. Return a fault if no slide is there, or too many are missing.
+    """Return the slides of a deck that the questions name, or all in its folder if they name none; a fault if no slide
+    is there, or too many are missing.
     """
     names = {path.name for path in deck.iterdir() if mt.readers.file_inside(root, path.relative_to(root))}
-    slides: dict[int, str] = {}
-    for number, name in enumerate(named, 1):
-        if name in names and _SLIDE.fullmatch(name):
-            slides[number] = name
+    slides = {number: name for number, name in enumerate(named, 1) if name in names and _SLIDE.fullmatch(name)}
     for name in () if named else sorted(filter(_SLIDE.fullmatch, names)):
         other = slides.setdefault(_slide_number(name), name)
         if other != name:
@@ -179,11 +149,10 @@ def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.readers.PageI
         return mt.Fault("slide-number", "slides numbered from 1", slides[0], deck.name, todo="number them from 1")
     count = len(named) or max(slides, default=0)
     if not slides or count - len(slides) > _MAX_MISSING:
-        lacking = islice((number for number in range(1, count + 1) if number not in slides), _SHOWN)
-        missing = ", ".join(named[number - 1] if named else f"slide {number}" for number in lacking)
-        return mt.Fault(
-            "missing-pages", f"slides of {deck.name}", f"no {missing or 'slide'}", deck.name, todo="fetch them"
-        )
+        lacking = islice((number for number in range(1, count + 1) if number not in slides), 5)
+        found = ", ".join(named[number - 1] if named else f"slide {number}" for number in lacking) or "slide"
+        expected, todo = f"slides of {deck.name}", "fetch them"
+        return mt.Fault("missing-pages", expected, f"no {found}", deck.name, todo=todo)
     present = sorted(slides)
     return mt.readers.PageImages(
         tuple(deck / slides[number] for number in present),
@@ -195,16 +164,6 @@ def _of_folder(deck: Path, root: Path, named: Sequence[str]) -> mt.readers.PageI
 # --- decks in Parquet files -------------------------------------------------------------------------------------------
 
 
-def _of_list(deck: str, pages: Sequence[Path | None] | mt.Fault) -> mt.readers.PageImages | mt.Fault:
-    if isinstance(pages, mt.Fault):
-        return pages
-    files = tuple(page for page in pages if page)
-    if not files:
-        return mt.Fault("missing-pages", "at least one page", "none", deck[:100], todo="add its pages")
-    missing = tuple(number for number, page in enumerate(pages) if not page)
-    return mt.readers.PageImages(files, tuple(file.name for file in files), missing=missing)
-
-
 def _write_decks(files: Sequence[Path], folder: Path) -> None:
     """Write the pages of each deck into a subfolder, and the list of all decks.
 
@@ -213,7 +172,7 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
 
     """
     folder.mkdir(parents=True)
-    listed: dict[str, list[str | None] | mt.Fault] = {}
+    decks: dict[str, list[str | None]] = {}
     subfolders: dict[str, str] = {}
     for file in files:
         with mt.readers.parquet_file(file) as table:
@@ -222,9 +181,8 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
                 raise _wrong_columns(file, "deck_name", ", ".join(columns)[:120])
             first: dict[str, int] = {}  # the first row of each deck that no earlier file has
             for row, deck in enumerate(table.read(["deck_name"]).column(0).to_pylist()):
-                if isinstance(deck, str) and deck not in listed:
+                if isinstance(deck, str) and deck not in decks:
                     first.setdefault(deck, row)
-            decks: dict[str, list[str | None]] = {}
             for deck, number, cell in _cells(file, table, {row: deck for deck, row in first.items()}):
                 data, path = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
                 pages = decks.setdefault(deck, [])
@@ -235,8 +193,7 @@ def _write_decks(files: Sequence[Path], folder: Path) -> None:
                     pages[number - 1] = f"{subfolder}/{released_name(name, deck, number, data)}"
                     (folder / subfolder).mkdir(exist_ok=True)
                     (folder / str(pages[number - 1])).write_bytes(data)
-            listed |= decks
-    write_list(folder, listed)
+    write_list(folder, decks)
 
 
 def _cells(file: Path, table: "ParquetFile", decks: Mapping[int, str]) -> Iterator[tuple[str, int, object]]:
@@ -267,27 +224,21 @@ def _page_columns(file: Path, table: "ParquetFile") -> dict[int, str]:
     if not columns:
         raise _wrong_columns(file, f"columns page_1 to page_{MAX_PAGES} at most", ", ".join(schema.names)[:120])
     for name in columns.values():
-        kind = given = schema.field(name).type
-        if pa.types.is_struct(kind):
-            fields = [kind.field(place) for place in range(kind.num_fields) if kind.field(place).name == "bytes"]
-            kind = fields[0].type if len(fields) == 1 else pa.string()
+        given = schema.field(name).type
+        place = given.get_field_index("bytes") if pa.types.is_struct(given) else -1
+        kind = given if place < 0 else given.field(place).type
         if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_null(kind)):
             raise _wrong_columns(file, "pictures: bytes, or an object with `bytes` and `path`", f"{given}", name)
     for group in range(table.num_row_groups):
         part = table.metadata.row_group(group)
         for chunk in map(part.column, range(part.num_columns)):
-            if (size := chunk.total_uncompressed_size) > _MAX_CHUNK:
-                expected, found = (
-                    f"at most {_MAX_CHUNK} bytes of a column in a row group",
-                    f"{size} in row group {group}",
-                )
-                field, todo = chunk.path_in_schema.partition(".")[0], "write the file with smaller row groups"
-                raise mt.readers.SourceError(
-                    mt.Fault("size-of-a-page", expected, found, file.name, field=field, todo=todo)
-                )
+            if chunk.total_uncompressed_size > _MAX_CHUNK:
+                expected = f"at most {_MAX_CHUNK} bytes of a column in a row group"
+                found = f"{chunk.total_uncompressed_size} in row group {group}"
+                field, todo = chunk.path_in_schema.split(".")[0], "write the file with smaller row groups"
+                raise source_error("size-of-a-page", expected, found, file.name, todo, field)
     return columns
 
 
 def _wrong_columns(file: Path, expected: str, found: str, field: str = "") -> mt.readers.SourceError:
-    todo = "give the Parquet files of SlideVQA"
-    return mt.readers.SourceError(mt.Fault("wrong-columns", expected, found, file.name, field=field, todo=todo))
+    return source_error("wrong-columns", expected, found, file.name, "give the Parquet files of SlideVQA", field)

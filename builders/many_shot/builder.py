@@ -53,10 +53,8 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         "id": "The id of the test image, the same at every length.",
         "domain": "The domain of the class; the name of the dataset if the source has no domains.",
         "set": "The number of the set of exemplars that was drawn for the test image, from 0.",
-        "exemplars": (
-            "The exemplars in the order of the prompt, each with image (its path below `mmlb_image/`) and id "
-            "(its label)."
-        ),
+        "exemplars": "The exemplars in the order of the prompt, each with image (its path below `mmlb_image/`) and id "
+        "(its label).",
         "image": "The path of the test image below `mmlb_image/`.",
         "answer": "The label of the class of the test image.",
         "name": "The name of the class of the test image, which no prompt shows.",
@@ -66,9 +64,6 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
 
     @property
     def spec(self) -> mt.advanced.TaskSpec:
-        """Return the declarations of the task; a record has its exemplars in a fixed order, and the public file is made
-        from the records.
-        """
         return mt.advanced.TaskSpec(
             mt.readers.FilePattern("ICL/{name}_K{k}.frozen.jsonl"),
             "cls_acc",
@@ -81,24 +76,19 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         )
 
     def selects(self, sources: mt.Sources) -> Callable[[ClassifiedImage], bool]:
-        """Return a function that says whether a test image has one of the classes that the longest standard length
-        shows.
-        """
-        domains = {found.domain for found in sources.image_classes.classes.values()}
+        """Return whether a test image has one of the classes that the longest standard length shows."""
+        domains = {each.domain for each in sources.image_classes.classes.values()}
         if unknown := sorted(set(self.options.domains) - domains):
             known = ", ".join(sorted(domains)) or "none"
             raise mt.advanced.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
-        asked = {kind for domain in domains for kind in self._table(sources, domain)[: self.options.most_classes]}
-        return lambda row: row.kind in asked
+        shown = {kind for domain in domains for kind in self._table(sources, domain)[: self.options.most_classes]}
+        return lambda row: row.kind in shown
 
     def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
-        """Return the context from which the record of a test image is made, with one question, which is about this
-        image.
-        """
-        return self._context(sources.image_classes.classes[row.kind].domain, self._home(row, sources), [row], sources)
+        """Return the context of the set that is drawn for a test image, with the question about this image alone."""
+        return self._context(sources.image_classes.classes[row.kind].domain, self._set_of(row, sources), [row], sources)
 
     def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.advanced.ContextDraft]:
-        """Return a context for each set of each domain, with a question about each test image of the domain."""
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
             domains.setdefault(sources.image_classes.classes[row.kind].domain, []).append(row)
@@ -106,7 +96,6 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         return [self._context(name, number, domains[name], sources) for name in sorted(domains) for number in numbers]
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return the record of a test image, with the set of exemplars that was drawn for it, in a fixed order."""
         data = example.question.data
         labels = {str(unit.group): int(unit.data["label"]) for unit in example.units}
         return {
@@ -126,54 +115,45 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         }
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a line of the `.frozen.jsonl` file, or of the record that `OneObject` makes from a set
-        and a test image of the public file.
-        """
-        units = [_exemplar(str(place), each["image"], each["id"]) for place, each in enumerate(record["exemplars"])]
+        """Return the prompt of a record, or of what `OneObject` makes from a set and a test image."""
+        exemplars = enumerate(record["exemplars"])
+        units = [_exemplar(str(number), exemplar["image"], exemplar["id"]) for number, exemplar in exemplars]
         return mt.advanced.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        """Return the domain, if the source has several."""
         domain = record.get("domain", self.dataset)
         return {} if domain == self.dataset else {"domain": [domain]}
 
     def choices(self, record: mt.Record) -> mt.Choices | None:
-        """Return the labels that the exemplars have; None if no exemplar has the label of the test image."""
-        labels = sorted({each["id"] for each in record["exemplars"]})
+        labels = sorted({exemplar["id"] for exemplar in record["exemplars"]})
         if record["answer"] not in labels:
             return None
         return mt.Choices(tuple(map(str, labels)), labels.index(record["answer"]))
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the class that the test image shows.
-
-        Test images of one class stay together, because models confuse whole classes. The sets of exemplars are not used
-        as clusters, because they are few, and the same for every release.
+        """Return the class of the test image, because models confuse whole classes. The sets of exemplars are no
+        clusters, because they are few, and the same for every release.
         """
         name = str(record.get("name", ""))
         return f"{record.get('domain', self.dataset)}: {name}" if name else ""
 
     def _table(self, sources: mt.Sources, domain: str) -> tuple[str, ...]:
-        """Return the classes of a domain that have exemplars and test images, in the order in which a stratified sample
-        visits them; empty for a domain that the options leave out.
-
-        Because of this order, even a small sample has test images of the first classes, which are the classes that
-        short contexts show.
+        """Return the classes of a domain that have exemplars and test images; empty for a domain that the options leave
+        out. They are in the order in which a stratified sample visits them, so that even a small sample has test images
+        of the first classes, which short contexts show.
         """
         if self.options.domains and domain not in self.options.domains:
             return ()
         classes = sources.image_classes.classes.items()
-        kinds = (kind for kind, found in classes if found.domain == domain and found.exemplars and found.tests)
+        kinds = (kind for kind, each in classes if each.domain == domain and each.exemplars and each.tests)
         return tuple(sources.sample_draws.order("stratum", kinds))
 
-    def _home(self, row: ClassifiedImage, sources: mt.Sources) -> int:
-        """Return the number of the set that is drawn for a test image."""
+    def _set_of(self, row: ClassifiedImage, sources: mt.Sources) -> int:
         return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
     def _context(
         self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources
     ) -> mt.advanced.ContextDraft:
-        """Return the context of one set of exemplars, with a question about the test image of each row."""
         table, images, draws = self._table(sources, domain), sources.images, sources.draws.at("set", number)
         classes = {kind: sources.image_classes.classes[kind] for kind in table}
 
@@ -183,10 +163,10 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
             id = f"{kind}: {name}"
             try:
                 looks, path = images.likeness(name), images[name].path
-            except mt.Rejected as refused:
-                return mt.Unit(id, "", (), "exemplar", excluded=refused.fault.reason)
-            is_near = mt.readers.is_like_any(looks, asked())
-            return _exemplar(id, path, label, kind, "near-duplicate-of-a-test-image" if is_near else "")
+            except mt.Rejected as reject:
+                return mt.Unit(id, "", (), "exemplar", excluded=reject.fault.reason)
+            is_copy = mt.readers.is_like_any(looks, asked())
+            return _exemplar(id, path, label, kind, "near-duplicate-of-a-test-image" if is_copy else "")
 
         rounds = mt.advanced.Rounds(
             table,
@@ -198,14 +178,12 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
             most=self.options.most_classes,
         )
         name = domain or self.dataset
-        about = {"domain": name, "set": number, "names": {kind: found.name for kind, found in classes.items()}}
+        about = {"domain": name, "set": number, "names": {kind: each.name for kind, each in classes.items()}}
         questions = []
         for row in rows:
-            path = images[row.image].path
+            path, is_asked = images[row.image].path, self._set_of(row, sources) == number
             data = {**about, "image": path, "kind": row.kind}
-            questions.append(
-                mt.advanced.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number)
-            )
+            questions.append(mt.advanced.Question(row.id, _ask(path), data, row.kind, is_asked))
         id = f"{name}, set {number}"
         return mt.advanced.ContextDraft(
             (), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain

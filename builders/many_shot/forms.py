@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import mmlongbench.task as mt
-from builders.common import SplitFiles, is_unicode, open_parquet
+from builders.common import is_unicode, missing_parts, open_parquet, source_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,42 +34,30 @@ class Entry:
 
     picture: mt.readers.PictureFile | str
     """A cell of a table, or the path of a file below `PictureSet.folder`."""
-    label: int | None
-    """The number of its class, from 0; None only if there is a fault."""
+    label: int | None  # the number of its class, from 0; None only if there is a fault
     file: str
     place: str
-    fault: mt.Fault | None = None
-    """Why the picture cannot be used."""
-
-    @property
-    def kind(self) -> str:
-        """The id of its class."""
-        return f"{self.label:05}"
+    fault: mt.Fault | None = None  # why the picture cannot be used
 
 
 @dataclass(frozen=True, slots=True)
 class PictureSet:
     """What a source lists, in its order; the exemplars are the split `train`."""
 
-    names: tuple[str, ...]
-    """The names of the classes, by number; empty if the source has none."""
+    names: tuple[str, ...]  # of the classes, by number; empty if the source has none
     exemplars: tuple[Entry, ...]
     tests: tuple[Entry, ...]
     test_split: str = "test"
-    folder: Path | None = None
-    """The folder that must have the pictures that are files."""
-    notes: tuple[str, ...] = ()
-    """What a user must know about the way the source was read, one sentence each."""
+    folder: Path | None = None  # the folder that must have the pictures that are files
+    notes: tuple[str, ...] = ()  # what a user must know about the way the source was read, one sentence each
 
 
 class Form(NamedTuple):
     """The form in which the authors of a set publish it."""
 
     what: str
-    marks: tuple[str, ...]
-    """Patterns of files; a folder that has one of them has this form."""
-    read: Callable[[Path, Path], PictureSet]
-    """Takes the source, and the folder that has a mark: the source itself, or a folder in it."""
+    marks: tuple[str, ...]  # patterns of files; a folder that has one of them has this form
+    read: Callable[[Path, Path], PictureSet]  # takes the source, and the folder with a mark: the source, or one in it
 
 
 @lru_cache(maxsize=4)
@@ -77,32 +65,25 @@ def read_set(source: Path) -> PictureSet:
     """Return what a source lists; raises SourceError if it has several forms or none, or cannot be read."""
     if not source.is_dir():
         return _parquet(source)
-    homes = {form: home for form in FORMS if (home := _home(source, form.marks))}
-    if len(homes) == 1:
-        [(form, home)] = homes.items()
-        return form.read(source, home)
-    if not homes and any(source.rglob("*.parquet")):
+    marked: dict[Form, Path] = {}  # the first folder with a mark of each form that is there
+    for folder in _with_subfolders(source):
+        for form in FORMS:
+            if form not in marked and any(path.is_file() for mark in form.marks for path in folder.glob(mark)):
+                marked[form] = folder
+    if len(marked) == 1:
+        [(form, folder)] = marked.items()
+        return form.read(source, folder)
+    if not marked and any(source.rglob("*.parquet")):
         return _parquet(source)
     reason, expected = "several-forms", "the files of one dataset"
-    if not homes:
+    if not marked:
         reason, expected = "unknown-form", f"Parquet files, or {', or '.join(form.what for form in FORMS)}"
-    found = " and ".join(form.what for form in homes) or "none of them"
-    raise _refused(reason, expected, found, source.name, "give the folder of one dataset")
-
-
-def _home(source: Path, marks: tuple[str, ...]) -> Path | None:
-    """Return the folder that has a file of one of the patterns: the source, or a folder in it."""
-    for folder in _with_subfolders(source):
-        if any(path.is_file() for mark in marks for path in folder.glob(mark)):
-            return folder
-    return None
+    found = " and ".join(form.what for form in FORMS if form in marked) or "none of them"
+    raise source_error(reason, expected, found, source.name, "give the folder of one dataset")
 
 
 def _with_subfolders(folder: Path) -> list[Path]:
-    """Return a folder and the folders in it, sorted, except those whose names begin with a dot.
-
-    A user may give the folder into which an archive was unpacked, which then holds one more folder.
-    """
+    # a user may give the folder into which an archive was unpacked, which then holds one more folder
     try:
         inner = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError:
@@ -111,16 +92,11 @@ def _with_subfolders(folder: Path) -> list[Path]:
 
 
 def _needed(folder: Path, *names: str, todo: str) -> Path:
-    """Return the first of the files that a folder has."""
     for name in names:
         if found := mt.readers.file_inside(folder, name):
             return found
     expected = f"the file {' or '.join(names)} in the folder"
-    raise _refused("missing-file", expected, "no such file", folder.name, todo)
-
-
-def _refused(reason: str, expected: str, found: str, file: str, todo: str, field: str = "") -> mt.readers.SourceError:
-    return mt.readers.SourceError(mt.Fault(reason, expected, found, file, field=field, todo=todo))
+    raise source_error("missing-file", expected, "no such file", folder.name, todo)
 
 
 def _no_label(found: object, first: int, count: int) -> mt.Fault:
@@ -141,26 +117,25 @@ def _listed(entries: Iterable[Entry], folder: Path) -> tuple[Entry, ...]:
     times, only the first is usable, and none if its classes differ.
     """
     files_of = cache(partial(_files_of, folder))
-    found = [each if each.fault else replace(each, fault=_path_fault(str(each.picture), files_of)) for each in entries]
-    usable = {(entry.picture, entry.label) for entry in found if not entry.fault}
-    classes = Counter(picture for picture, _ in usable)
+    checked = [entry if entry.fault else replace(entry, fault=_path_fault(entry, files_of)) for entry in entries]
+    classes = Counter(picture for picture, _ in {(entry.picture, entry.label) for entry in checked if not entry.fault})
     seen = set()
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(checked):
         if entry.fault:
             continue
-        if classes[entry.picture] > 1:
-            said = f"{classes[entry.picture]} classes"
-            fault = mt.Fault("image-of-two-classes", "one class for each picture", said, todo=_CORRECT)
-            found[index] = replace(entry, fault=fault)
+        if (count := classes[entry.picture]) > 1:
+            fault = mt.Fault("image-of-two-classes", "one class for each picture", f"{count} classes", todo=_CORRECT)
+            checked[index] = replace(entry, fault=fault)
         elif entry.picture in seen:
-            said, todo = f"{entry.picture} again", "take it out of the list once"
-            found[index] = replace(entry, fault=mt.Fault("image-twice", "each picture once", said, todo=todo))
+            found, todo = f"{entry.picture} again", "take it out of the list once"
+            checked[index] = replace(entry, fault=mt.Fault("image-twice", "each picture once", found, todo=todo))
         seen.add(entry.picture)
-    return tuple(found)
+    return tuple(checked)
 
 
-def _path_fault(name: str, files_of: Callable[[PurePosixPath], Mapping[str, bool] | None]) -> mt.Fault | None:
+def _path_fault(entry: Entry, files_of: Callable[[PurePosixPath], Mapping[str, bool] | None]) -> mt.Fault | None:
     """Return what is wrong with the path of a picture; None if there is such a file."""
+    name = str(entry.picture)
     if not is_unicode(name):
         return mt.Fault("invalid-unicode", "a name in UTF-8", ascii(name)[:200], todo=_CORRECT)
     path = PurePosixPath(name)
@@ -182,13 +157,12 @@ def _files_of(root: Path, folder: PurePosixPath) -> Mapping[str, bool] | None:
     """Return whether each file of a folder is inside the root; None if there is no such folder."""
     path = root / folder
     try:
-        with os.scandir(path) as found:
+        with os.scandir(path) as entries:
             has_links = path.resolve() != root.resolve() / folder
             return {
-                each.name: not (has_links or each.is_symlink())
-                or mt.readers.file_inside(root, path / each.name) is not None
-                for each in found
-                if each.is_file()
+                file.name: not (has_links or file.is_symlink()) or bool(mt.readers.file_inside(root, path / file.name))
+                for file in entries
+                if file.is_file()
             }
     except (OSError, ValueError):  # it is no folder, or its name is not possible
         return None
@@ -204,33 +178,34 @@ def _food101(_: Path, folder: Path) -> PictureSet:
     `apple_pie/1005649`. A class has the number of its place among the sorted classes, as in the Parquet files of the
     hub.
     """
-    files: dict[str, str] = {}
-    rows: dict[str, list[tuple[object, object, str]]] = {}  # (class, `class/number`, place) of each split
+    lists = []  # of each split: the file, and (class, `class/number`, place) of each picture
     for split in _SPLITS:
         todo = "give the folder that `food-101.tar.gz` unpacks to"
         file = _needed(folder, f"meta/{split}.json", f"meta/{split}.txt", todo=todo)
-        files[split] = file.name
+        rows: list[tuple[str, object, str]] = []
         if file.suffix == ".txt":
-            lines = [*enumerate(mt.readers.text_lines(file, "a list of pictures"), 1)]
-            rows[split] = [(line.rpartition("/")[0], line, f"line {number}") for number, line in lines if line.strip()]
-            continue
-        expected = "an object with a list of pictures for each class"
-        data = mt.readers.load_json(file, expected)
-        if not isinstance(data, dict) or not all(isinstance(items, list) for items in data.values()):
-            raise _refused("unreadable-source", expected, "something else", file.name, _AGAIN)
-        listed = [(kind, number, row) for kind, items in data.items() for number, row in enumerate(items)]
-        rows[split] = [(kind, row, f"{kind!a}, item {number}") for kind, number, row in listed]
-    names = sorted({kind for listed in rows.values() for kind, _, _ in listed if isinstance(kind, str)})
+            for number, line in enumerate(mt.readers.text_lines(file, "a list of pictures"), 1):
+                if line.strip():
+                    rows.append((line.rpartition("/")[0], line, f"line {number}"))
+        else:
+            expected = "an object with a list of pictures for each class"
+            data = mt.readers.load_json(file, expected)
+            if not isinstance(data, dict) or not all(isinstance(items, list) for items in data.values()):
+                raise source_error("unreadable-source", expected, "something else", file.name, _AGAIN)
+            for kind, items in data.items():
+                rows += [(kind, item, f"{kind!a}, item {number}") for number, item in enumerate(items)]
+        lists.append((file.name, rows))
+    names = sorted({kind for _, rows in lists for kind, _, _ in rows})
     labels = {name: label for label, name in enumerate(names)}
 
-    def entries(split: str) -> Iterator[Entry]:
-        for kind, row, place in rows[split]:
+    def entries(file: str, rows: Iterable[tuple[str, object, str]]) -> Iterator[Entry]:
+        for kind, row, place in rows:
             inner = row.strip().rpartition("/")[0] if isinstance(row, str) else ""
             is_known = inner and inner == kind
             fault = None if is_known else _unknown_class(str(row), "`class/number`, with this class")
-            yield Entry(f"images/{str(row).strip()}.jpg", labels.get(inner), files[split], place, fault)
+            yield Entry(f"images/{str(row).strip()}.jpg", labels.get(inner), file, place, fault)
 
-    shown, asked = (_listed(entries(split), folder) for split in _SPLITS)
+    shown, asked = (_listed(entries(file, rows), folder) for file, rows in lists)
     return PictureSet(tuple(names), shown, asked, folder=folder)
 
 
@@ -270,12 +245,10 @@ def _sun397(source: Path, _: Path) -> PictureSet:
     if not pair:
         found, todo = ", ".join(sorted(inside)), "add both lists of a partition, from `Partitions.zip`"
         expected = "`Training_01.txt` and `Testing_01.txt`"
-        raise _refused("missing-split", expected, found or "no list of a partition", source.name, todo)
+        raise source_error("missing-split", expected, found or "no list of a partition", source.name, todo)
     home = next((folder for folder in folders if (folder / _SUN397_CLASSES).is_file()), source)
-    lines = mt.readers.text_lines(
-        _needed(home, _SUN397_CLASSES, todo="take it from `SUN397.tar.gz`"), "a list of classes"
-    )
-    kinds = [line.strip().strip("/") for line in lines if line.strip()]
+    file = _needed(home, _SUN397_CLASSES, todo="take it from `SUN397.tar.gz`")
+    kinds = [line.strip().strip("/") for line in mt.readers.text_lines(file, "a list of classes") if line.strip()]
     labels = {kind: label for label, kind in enumerate(kinds)}
     is_folder = os.path.isdir  # `Path.is_dir` raises an error for a name that is too long
     below = next((folder for folder in folders if any(is_folder(folder / kind) for kind in kinds)), source)
@@ -297,11 +270,8 @@ def _sun397(source: Path, _: Path) -> PictureSet:
 
 _CARS_NAMES = "cars_meta.mat"
 _CARS_LISTS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.mat"}
-MAX_BYTES = 16 * 1024 * 1024
-"""The maximum size of a file of the devkit; a struct of Stanford Cars takes about 350 bytes."""
-_SECONDS = 60
-_MEMORY = 2 * 1024**3
-"""The limits of the process that reads a file of the devkit."""
+MAX_BYTES = 16 * 1024 * 1024  # of a file of the devkit; a struct of Stanford Cars takes about 350 bytes
+_SECONDS, _MEMORY = 60, 2 * 1024**3  # the limits of the process that reads such a file
 
 
 def _cars(_: Path, folder: Path) -> PictureSet:
@@ -315,7 +285,7 @@ def _cars(_: Path, folder: Path) -> PictureSet:
         todo = "give the folder with the devkit; `cars_test_annos_withlabels.mat` is a download of its own"
         value = read_variable(_needed(folder, f"devkit/{file}", file, todo=todo), name)
         if not isinstance(value, list) or not all(isinstance(item, of) for item in value):
-            raise _refused("unreadable-source", expected, "something else", file, _AGAIN)
+            raise source_error("unreadable-source", expected, "something else", file, _AGAIN)
         return value
 
     names = [str(name) for name in variable(_CARS_NAMES, "class_names", "a cell array of names", str)]
@@ -324,16 +294,16 @@ def _cars(_: Path, folder: Path) -> PictureSet:
         file = _CARS_LISTS[split]
         for number, row in enumerate(variable(file, "annotations", "an array of structs", object)):
             name, label = (row.get("fname"), row.get("class")) if isinstance(row, dict) else (None, None)
-            index, fault = None, None
+            picture, place = f"cars_{split}/{name}", f"annotation {number}"
             if not isinstance(name, str) or not name or "/" in name:
                 expected, todo = "the name of a file", "correct the devkit, or download it again"
                 found = ascii(name)[:200]
                 fault = mt.Fault("missing-or-mistyped-field", expected, found, field="fname", todo=todo)
+                yield Entry(picture, None, file, place, fault)
             elif not isinstance(label, int | float) or label not in range(1, len(names) + 1):
-                fault = _no_label(label, 1, len(names))
+                yield Entry(picture, None, file, place, _no_label(label, 1, len(names)))
             else:
-                index = int(label) - 1
-            yield Entry(f"cars_{split}/{name}", index, file, f"annotation {number}", fault)
+                yield Entry(picture, int(label) - 1, file, place)
 
     shown, asked = (_listed(entries(split), folder) for split in _SPLITS)
     return PictureSet(tuple(names), shown, asked, folder=folder)
@@ -351,7 +321,7 @@ def read_variable(path: Path, name: str) -> object:
         import scipy  # noqa: F401
     except ImportError as error:
         todo = 'reading .mat needs scipy: pip install "mmlongbench[matlab]"'
-        raise _refused("unreadable-source", "the package scipy", "nothing", path.name, todo) from error
+        raise source_error("unreadable-source", "the package scipy", "nothing", path.name, todo) from error
     program = [sys.executable, "-P", str(Path(__file__).with_name("matlab.py")), str(path), name, str(_MEMORY)]
     try:
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
@@ -363,17 +333,16 @@ def read_variable(path: Path, name: str) -> object:
             found = f"more than {_SECONDS} s to read it"
         elif isinstance(error, subprocess.CalledProcessError):  # ended by a signal, it says nothing
             found = " ".join(error.stderr.split())[-200:] or f"what ends SciPy ({error.returncode})"
-        raise _refused("unreadable-source", expected, found, path.name, todo) from error
+        raise source_error("unreadable-source", expected, found, path.name, todo) from error
     value: object = json.loads(done.stdout)
     if value == {"missing": name}:
-        raise _refused("unreadable-source", f"a variable {name}", "none", path.name, "give the file of the devkit")
+        raise source_error("unreadable-source", f"a variable {name}", "none", path.name, "give the file of the devkit")
     return value
 
 
 # --- Parquet files ----------------------------------------------------------------------------------------------------
 
-_TESTS = ("test", "validation", "valid", "val")
-"""The names of a split of tests; the first one that there is counts."""
+_TESTS = ("test", "validation", "valid", "val")  # names of a split of tests; the first one that there is counts
 _table = lru_cache(maxsize=64)(open_parquet)
 
 
@@ -383,8 +352,7 @@ class Cell:
 
     file: Path
     group: int
-    row: int
-    """The row inside the group."""
+    row: int  # inside the group
     name: str
 
     def read_bytes(self) -> bytes:
@@ -415,15 +383,15 @@ def _parquet(source: Path) -> PictureSet:
     if "train" not in files or not tests:
         found = ", ".join(sorted(filter(None, files))) or "none in the names of Parquet files"
         expected = "files of a split `train`, and of `test` or `validation`"
-        raise _refused("missing-split", expected, found, source.name, "give a folder or file that has this split")
+        raise source_error("missing-split", expected, found, source.name, "give a folder or file that has this split")
     splits = ("train", tests)
     names = [next(filter(None, map(_class_names, files[split])), ()) for split in splits]
     if all(names) and names[0] != names[1]:
         todo = "use two splits of the same dataset"
-        raise _refused("two-lists-of-names", "the same classes in both splits", "others", source.name, todo)
+        raise source_error("two-lists-of-names", "the same classes in both splits", "others", source.name, todo)
     classes = names[0] or names[1]
     shown, asked = (tuple(row for file in files[split] for row in _table_rows(file, len(classes))) for split in splits)
-    notes = (note for split in splits for note in SplitFiles(split, tuple(files[split])).notes)
+    notes = (note for split in splits for note in missing_parts(split, files[split]))
     return PictureSet(classes, shown, asked, tests, notes=tuple(notes))
 
 
@@ -432,12 +400,9 @@ def _files_by_split(source: Path) -> Mapping[str, list[Path]]:
 
     The split is named by the file or, if the file names none, by the nearest folder that names one.
     """
-    root = source if source.is_dir() else source.parent
-    files = (
-        [file for file in mt.readers.visible_files(source) if file.suffix == ".parquet"]
-        if source.is_dir()
-        else [source]
-    )
+    root, files = source.parent, [source]
+    if source.is_dir():
+        root, files = source, [file for file in mt.readers.visible_files(source) if file.suffix == ".parquet"]
     splits: dict[str, list[Path]] = {}
     for file in files:
         parts = reversed(file.relative_to(root).parts)
@@ -455,15 +420,15 @@ def _table_rows(file: Path, count: int) -> Iterator[Entry]:
     for column in ("image", "label"):
         if column not in schema.names:
             found, todo = ", ".join(schema.names), "give a file with this column"
-            raise _refused("missing-column", f"a column {column}", found, file.name, todo)
+            raise source_error("missing-column", f"a column {column}", found, file.name, todo)
     if not (kind := str(schema.field("label").type)).startswith(("int", "uint")):
         todo = "write the labels as integers, or leave out the list of names"
-        raise _refused("labels-not-integers", "a column of integers", kind, file.name, todo, "label")
+        raise source_error("labels-not-integers", "a column of integers", kind, file.name, todo, "label")
     try:
         labels = table.read(["label"]).column("label").to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         found, todo = str(error)[:200], "download the file again"
-        raise _refused("unreadable-source", "labels that can be read", found, file.name, todo) from error
+        raise source_error("unreadable-source", "labels that can be read", found, file.name, todo) from error
     sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
     cells = [(group, row) for group, size in enumerate(sizes) for row in range(size)]
     for number, ((group, row), label) in enumerate(zip(cells, labels, strict=True)):

@@ -10,9 +10,9 @@ lack these fields.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import mmlongbench.task as mt
 
@@ -53,22 +53,21 @@ class OneObject(mt.readers.FileFormat):
 
     def without(self, path: Path, is_dropped: Callable[[mt.Record], bool]) -> Iterator[bytes]:
         """Return the object without the sets, the test images and the domains of which every pair is dropped."""
-        kept: defaultdict[str, tuple[set[int], set[str]]] = defaultdict(lambda: (set(), set()))
-        for _, record in self.unbundle(path):
-            if not is_dropped(record):
-                sets, tests = kept[record["domain"]]
-                sets.add(record["set"])
-                tests.add(record["id"])
-        public = mt.readers.load_json(path, "one JSON object")
-        found = public.items() if isinstance(public, dict) else ()
-        left = {name: _without(domain, *kept[name]) for name, domain in found if name in kept}
-        yield json.dumps(left, ensure_ascii=False).encode() + b"\n" if left else b""
+        pairs = [record for _, record in self.unbundle(path)]
+        kept = [record for record in pairs if not is_dropped(record)]
+        sets = {(record["domain"], record["set"]) for record in kept}
+        tests = {(record["domain"], record["id"]) for record in kept}
+        public: Any = mt.readers.load_json(path, "one JSON object")
+        left = [
+            {**record, "labels": public[record["domain"]]["labels"]}
+            for record in pairs
+            if (record["domain"], record["set"]) in sets and (record["domain"], record["id"]) in tests
+        ]
+        yield from self.bundle(left) if left else (b"",)
 
 
 def _domain(costliest: Mapping[int, mt.Record], tests: Mapping[str, mt.Record]) -> mt.Record:
-    """Return a domain, made of the record of the costliest test image of each set, and of a record of each test
-    image.
-    """
+    """Return a domain from the record of the costliest test image of each set, and a record of each test image."""
     sets = [costliest[number] for number in sorted(costliest)]
     first = next(iter(tests.values()))
     size = len(first["labels"])
@@ -103,22 +102,3 @@ def _pairs(name: str, domain: mt.Record) -> Iterator[tuple[str, mt.Record]]:
                 record["tokens"] = {"text": tokens["text"][index], "image": image, "reserve": tokens["reserve"]}
                 record["length"] = domain["all_token_count"][index] - costliest + cost
             yield f"{name}, set {index}, test {place}", record
-
-
-def _without(domain: mt.Record, sets: set[int], tests: set[str]) -> mt.Record:
-    """Return a domain with only these sets and test images."""
-    numbers = domain.get("sets") or list(range(len(domain["exemplar_list"])))
-    places = [place for place, number in enumerate(numbers) if number in sets]
-    shown = [test for test in domain["test_example"] if test["id"] in tests]
-    before, after = (max(test["image_tokens"] for test in some) for some in (domain["test_example"], shown))
-    left: mt.Record = {
-        **domain,
-        "exemplar_list": [domain["exemplar_list"][place] for place in places],
-        "all_token_count": [domain["all_token_count"][place] - before + after for place in places],
-        "test_example": shown,
-        "sets": [numbers[place] for place in places],
-    }
-    if tokens := domain.get("tokens"):
-        image, text = ([tokens[key][place] for place in places] for key in ("image", "text"))
-        left["tokens"] = {"reserve": tokens["reserve"], "text": text, "image": image}
-    return left

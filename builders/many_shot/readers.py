@@ -1,16 +1,23 @@
-"""The readers of classified pictures: your own folders, the forms of public sets, and iNaturalist."""
+"""The readers of classified pictures: your own folders, the forms of public sets, and iNaturalist.
+
+A reader lists the pictures of a split, each with its class or with what is wrong with it. Rows and classes follow from
+these lists.
+"""
 
 import re
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import mmlongbench.task as mt
-from builders.common import is_unicode, picture_below
+from builders.common import is_unicode, picture_below, source_error
 from builders.many_shot.forms import FORMS, read_set
+
+Split: TypeAlias = Literal["test", "train"]
+"""Pictures that are asked about, or pictures that are shown with their label."""
 
 
 class ClassifiedImage(mt.Row):
@@ -22,54 +29,83 @@ class ClassifiedImage(mt.Row):
     """The id of its class among the reader's `image_classes`."""
 
 
-def _classes(
-    exemplars: Iterable[tuple[str, str]], tests: Iterable[str], about: Callable[[str], tuple[str, str]]
-) -> Mapping[str, mt.readers.ImageClass]:
-    """Return the classes of a source, from (class, picture) of each exemplar and the class of each test picture.
+class Listed(NamedTuple):
+    """A picture in the list of a source."""
 
-    `about` takes a class, and returns its name and its domain.
-    """
-    shown: dict[str, dict[str, None]] = {}
-    for kind, picture in exemplars:
-        shown.setdefault(kind, {})[picture] = None
-    asked = Counter(tests)
-    kinds = sorted({*shown, *asked})
-    return {kind: mt.readers.ImageClass(*about(kind), tuple(shown.get(kind, ())), asked[kind]) for kind in kinds}
+    id: str  # of the row
+    image: str
+    kind: str  # the id of the class; meaningless, as is `image`, if there is a fault
+    file: str
+    place: str
+    fault: mt.Fault | None = None  # why the picture cannot be used
 
 
-class ImageFolders(mt.readers.Reader[ClassifiedImage]):
-    """Reads your own classified pictures: folders named after their classes."""
+class _PictureReader(mt.readers.Reader[ClassifiedImage]):
+    """Makes the rows and the classes of a source from its lists of pictures."""
 
     row_type: ClassVar[type[mt.Row]] = ClassifiedImage
+    names_images_by_content: ClassVar[bool] = True
+    # what a source calls the picture and its class; both are also read for the classes
+    fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class", "label", "image_id", "category_id")
+
+    @abstractmethod
+    def listed(self, sources: mt.readers.SourcePaths, split: Split) -> Iterator[Listed]:
+        """Yield the pictures of a split."""
+
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
+        """Yield each test picture; then, as faults, the exemplars that cannot be used."""
+        for picture in self.listed(sources, "test"):
+            fields = {"image": picture.image, "class": picture.kind}
+            yield mt.readers.raw_row(picture.id, picture.fault or fields, picture.file, picture.place)
+        for picture in self.listed(sources, "train"):
+            if picture.fault:
+                yield mt.readers.raw_row(picture.id, picture.fault, picture.file, picture.place)
+
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> ClassifiedImage:
+        return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=raw.fields["class"])
+
+    def classes(
+        self, sources: mt.readers.SourcePaths, about: Callable[[str], tuple[str, str]]
+    ) -> Mapping[str, mt.readers.ImageClass]:
+        """Return the classes with a usable picture, by id; `about` takes an id, and returns a name and a domain."""
+        exemplars: dict[str, dict[str, None]] = {}
+        for picture in self.listed(sources, "train"):
+            if not picture.fault:
+                exemplars.setdefault(picture.kind, {})[picture.image] = None
+        tests = Counter(picture.kind for picture in self.listed(sources, "test") if not picture.fault)
+        kinds = sorted({*exemplars, *tests})
+        return {
+            kind: mt.readers.ImageClass(*about(kind), tuple(exemplars.get(kind, ())), tests[kind]) for kind in kinds
+        }
+
+
+class ImageFolders(_PictureReader):
+    """Reads your own classified pictures: folders named after their classes."""
+
     sources: ClassVar[tuple[str, ...]] = ("train", "test")
     source_forms: ClassVar[Mapping[str, str]] = {
-        "train": (
-            "A folder with a folder of pictures for each class, `<class>/<file>`; these pictures are shown as "
-            "exemplars."
-        ),
+        "train": "A folder with a folder of pictures for each class, `<class>/<file>`; these pictures are shown as "
+        "exemplars.",
         "test": "A folder of the same form; its pictures are asked about.",
     }
     image_folder: ClassVar[str] = "image-folders"
-    names_images_by_content: ClassVar[bool] = True
-    fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class")
 
-    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each test picture, numbered in the order of the paths; then, as faults, the files of the folder that
-        cannot be used.
+    def listed(self, sources: mt.readers.SourcePaths, split: Split) -> Iterator[Listed]:
+        """Yield the pictures, numbered in the order of their paths; then, of the test pictures, the files that cannot
+        be used. The class of a picture is its folder, with the folders around it (`a/abbey`).
         """
-        for number, (kind, name) in enumerate(_pictures(sources["test"])):
-            yield mt.readers.raw_row(f"test-{number}", {"image": f"test/{name}", "class": kind}, name, "picture")
-        for name, what, fault in _files("test", sources["test"]):
+        files = list(_files(split, sources[split]))
+        names = [name for name, _, fault in files if not fault]
+        for number, name in enumerate(names):
+            yield Listed(f"test-{number}", f"{split}/{name}", str(PurePosixPath(name).parent), name, "picture")
+        for name, what, fault in files if split == "test" else ():
             if fault:
-                yield mt.readers.raw_row(f"test/{name}", fault, name, what)
+                yield Listed(f"test/{name}", "", "", name, what, fault)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return which files cannot be exemplars: they are no questions, so they are not among the rejected rows."""
-        found = [f"{name}: {fault}" for name, _, fault in _files("train", sources["train"]) if fault]
-        return (f"source.train: {len(found)} files cannot be exemplars, the first: {found[0]}",) if found else ()
-
-    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> ClassifiedImage:
-        return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=str(raw.fields["class"]))
+        faults = [f"{name}: {fault}" for name, _, fault in _files("train", sources["train"]) if fault]
+        return (f"source.train: {len(faults)} files cannot be exemplars, the first: {faults[0]}",) if faults else ()
 
     def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         """Return a picture by `<split>/<class>/<file>`; None for a name that leads out of its folder."""
@@ -77,16 +113,7 @@ class ImageFolders(mt.readers.Reader[ClassifiedImage]):
         return mt.readers.file_inside(sources[split], "/".join(inner)) if split in self.sources else None
 
     def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
-        exemplars = ((kind, f"train/{name}") for kind, name in _pictures(sources["train"]))
-        tests = (kind for kind, _ in _pictures(sources["test"]))
-        return mt.readers.ImageClasses("train", "test", _classes(exemplars, tests, lambda kind: (kind, "")))
-
-
-def _pictures(root: Path) -> list[tuple[str, str]]:
-    """Return (class, path below the root) of each picture. The class is the picture's folder, with the folders around
-    it (`a/abbey`).
-    """
-    return [(PurePosixPath(name).parent.as_posix(), name) for name, _, fault in _files("", root) if not fault]
+        return mt.readers.ImageClasses("train", "test", self.classes(sources, lambda kind: (kind, "")))
 
 
 def _files(split: str, root: Path) -> Iterator[tuple[str, str, mt.Fault | None]]:
@@ -108,40 +135,29 @@ def _files(split: str, root: Path) -> Iterator[tuple[str, str, mt.Fault | None]]
             yield name, "picture", None
 
 
-class ImageTables(mt.readers.Reader[ClassifiedImage]):
+class ImageTables(_PictureReader):
     """Reads sets of classified pictures: Parquet files of the hub, or the folders of Food-101, SUN397 and Stanford
     Cars.
     """
 
-    row_type: ClassVar[type[mt.Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("data",)
     source_forms: ClassVar[Mapping[str, str]] = {
-        "data": (
-            "A folder of Parquet files, or a dataset of the hub (`hub:owner/name@revision`), where files have the "
-            "columns image and label, and their names contain `train`, or `test` or `validation`; or a folder with "
-            f"{'; or with '.join(form.what for form in FORMS)}."
-        ),
+        "data": "A folder of Parquet files, or a dataset of the hub (`hub:owner/name@revision`), where files have the "
+        "columns image and label, and their names contain `train`, or `test` or `validation`; or a folder with "
+        f"{'; or with '.join(form.what for form in FORMS)}.",
     }
     image_folder: ClassVar[str] = "image-tables"
     # the other splits of a dataset are not fetched: the seven corrupted ones of Stanford Cars have 4 GB
     hub_files: ClassVar[tuple[str, ...]] = ("*train*.parquet", "*test*.parquet", "*val*.parquet")
-    names_images_by_content: ClassVar[bool] = True
-    fixed_fields: ClassVar[tuple[str, ...]] = ("image", "label")
 
-    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each picture of the test split with the id `<split>-<row>`; then, as faults, the exemplars that cannot
-        be used.
-        """
+    def listed(self, sources: mt.readers.SourcePaths, split: Split) -> Iterator[Listed]:
+        """Yield the pictures with the id `<split>-<row>`."""
         found = read_set(sources["data"])
-        for number, entry in enumerate(found.tests):
-            fields = {"image": f"tests/{number}", "label": entry.label}
-            yield mt.readers.raw_row(f"{found.test_split}-{number}", entry.fault or fields, entry.file, entry.place)
-        for number, entry in enumerate(found.exemplars):
-            if entry.fault:
-                yield mt.readers.raw_row(f"train-{number}", entry.fault, entry.file, entry.place)
-
-    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> ClassifiedImage:
-        return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=f"{raw.fields['label']:05}")
+        named, entries = (found.test_split, found.tests) if split == "test" else ("train", found.exemplars)
+        folder = "tests" if split == "test" else "exemplars"
+        for number, entry in enumerate(entries):
+            kind = "" if entry.fault else f"{entry.label:05}"
+            yield Listed(f"{named}-{number}", f"{folder}/{number}", kind, entry.file, entry.place, entry.fault)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return which partition of SUN397 is used, and how many Parquet files of a split are missing."""
@@ -161,16 +177,11 @@ class ImageTables(mt.readers.Reader[ClassifiedImage]):
 
     def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
         found = read_set(sources["data"])
-
-        def about(kind: str) -> tuple[str, str]:
-            return found.names[int(kind)] if found.names else str(int(kind)), ""
-
-        exemplars = ((each.kind, f"exemplars/{n}") for n, each in enumerate(found.exemplars) if not each.fault)
-        tests = (entry.kind for entry in found.tests if not entry.fault)
-        return mt.readers.ImageClasses("train", found.test_split, _classes(exemplars, tests, about))
+        classes = self.classes(sources, lambda kind: (found.names[int(kind)] if found.names else str(int(kind)), ""))
+        return mt.readers.ImageClasses("train", found.test_split, classes)
 
 
-class INaturalist(mt.readers.Reader[ClassifiedImage]):
+class INaturalist(_PictureReader):
     """Reads iNaturalist 2021 in COCO's form: a file for the exemplars (`train_mini.json`), and one for the test images
     (`val.json`).
 
@@ -179,82 +190,52 @@ class INaturalist(mt.readers.Reader[ClassifiedImage]):
     as `00000_Animalia_Annelida_Clitellata_Haplotaxida_Lumbricidae_Lumbricus_terrestris`; no release has these names.
     """
 
-    row_type: ClassVar[type[mt.Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("images", "train", "test")
     source_forms: ClassVar[Mapping[str, str]] = {
-        "images": (
-            "The folder of the pictures, with or without the first folder of their names: `file_name` of the "
-            "annotations is a path such as `train_mini/<class>/<picture>.jpg`."
-        ),
-        "train": (
-            "Annotations in COCO's form such as `train_mini.json`, with images, annotations and categories; "
-            "these pictures are shown as exemplars."
-        ),
+        "images": "The folder of the pictures, with or without the first folder of their names: `file_name` of the "
+        "annotations is a path such as `train_mini/<class>/<picture>.jpg`.",
+        "train": "Annotations in COCO's form such as `train_mini.json`, with images, annotations and categories; "
+        "these pictures are shown as exemplars.",
         "test": "Annotations of the same form such as `val.json`; these pictures are asked about.",
     }
     image_folder: ClassVar[str] = "inat2021"
-    names_images_by_content: ClassVar[bool] = True
-    fixed_fields: ClassVar[tuple[str, ...]] = ("image_id", "category_id")
 
-    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each annotated test picture, with the id `inat-<image id>`; then, as faults, the exemplars that cannot
-        be used.
-        """
-        for split, prefix in (("test", "inat"), ("train", "train")):
-            file, found = sources[split].name, _annotations(sources[split])
-            for number, (image, category) in enumerate(found.pairs):
-                fault, fields = found.fault(image, category), {"image_id": image, "category_id": category}
-                if split == "test" or fault:
-                    yield mt.readers.raw_row(f"{prefix}-{image}", fault or fields, file, f"annotation {number}")
-
-    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> ClassifiedImage:
-        found, fields = _annotations(sources["test"]), raw.fields
-        kind = "/".join(found.kinds[fields["category_id"]])
-        return ClassifiedImage(id=raw.id, image=found.files[fields["image_id"]], kind=kind)
+    def listed(self, sources: mt.readers.SourcePaths, split: Split) -> Iterator[Listed]:
+        """Yield the annotated pictures; the id of a test picture is `inat-<image id>`."""
+        path, prefix = sources[split], "inat" if split == "test" else "train"
+        kinds, files, pairs, ambiguous = _annotations(path)
+        for number, (image, category) in enumerate(pairs):
+            fault, todo = None, "correct the annotations, or download them again"
+            if category not in kinds:
+                expected, found = "a category with a name and a supercategory", f"category {category}"
+                fault = mt.Fault("no-supercategory", expected, found, field="category_id", todo=todo)
+            elif image in ambiguous:
+                found, todo = f"several of image {image}", "keep one annotation of the image"
+                fault = mt.Fault("image-of-two-classes", "one category an image", found, field="category_id", todo=todo)
+            elif image not in files:
+                expected, found = "an image with a file_name", f"image {image}"
+                fault = mt.Fault("no-such-image", expected, found, field="image_id", todo=todo)
+            kind, name = "/".join(kinds.get(category, ())), files.get(image, "")
+            yield Listed(f"{prefix}-{image}", name, kind, path.name, f"annotation {number}", fault)
 
     def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         return picture_below(sources["images"], name)
 
     def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
         """Return every category with a usable picture in one of the two files, by `<supercategory>/<name>`."""
-        train, test = (_annotations(sources[split]) for split in ("train", "test"))
-        names = {"/".join(pair): pair[::-1] for found in (train, test) for pair in found.kinds.values()}
-        exemplars = ((kind, train.files[image]) for kind, image in train.usable())
-        classes = _classes(exemplars, (kind for kind, _ in test.usable()), names.__getitem__)
-        return mt.readers.ImageClasses(sources["train"].name.split(".")[0], sources["test"].name.split(".")[0], classes)
+        kinds = (kind for split in ("train", "test") for kind in _annotations(sources[split]).kinds.values())
+        names = {f"{domain}/{name}": (name, domain) for domain, name in kinds}
+        train, test = (sources[split].name.split(".")[0] for split in ("train", "test"))
+        return mt.readers.ImageClasses(train, test, self.classes(sources, names.__getitem__))
 
 
-@dataclass(frozen=True, slots=True)
-class _Annotations:
-    """The content of one file, reduced to what is needed."""
+class _Annotations(NamedTuple):
+    """What is needed of a file."""
 
-    kinds: Mapping[int, tuple[str, str]]
-    """(domain, name) of each category that has both, by category id."""
-    files: Mapping[int, str]
-    """File names by image id."""
-    pairs: tuple[tuple[int, int], ...]
-    """(image id, category id) of each annotation, in the order of the file."""
-    ambiguous: frozenset[int]
-    """The ids of images with several categories."""
-
-    def usable(self) -> Iterator[tuple[str, int]]:
-        """Yield (class, image id) of each annotation without a fault."""
-        for image, category in self.pairs:
-            if not self.fault(image, category):
-                yield "/".join(self.kinds[category]), image
-
-    def fault(self, image: int, category: int) -> mt.Fault | None:
-        """Return what is wrong with an annotation."""
-        todo = "correct the annotations, or download them again"
-        if category not in self.kinds:
-            expected, found = "a category with a name and a supercategory", f"category {category}"
-            return mt.Fault("no-supercategory", expected, found, field="category_id", todo=todo)
-        if image in self.ambiguous:
-            found, todo = f"several of image {image}", "keep one annotation of the image"
-            return mt.Fault("image-of-two-classes", "one category an image", found, field="category_id", todo=todo)
-        if image not in self.files:
-            return mt.Fault("no-such-image", "an image with a file_name", f"image {image}", field="image_id", todo=todo)
-        return None
+    kinds: Mapping[int, tuple[str, str]]  # (domain, name) of each category that has both, by its id
+    files: Mapping[int, str]  # the names of files, by the ids of images
+    pairs: Sequence[tuple[int, int]]  # (image id, category id) of each annotation, in the order of the file
+    ambiguous: frozenset[int]  # the ids of images with several categories
 
 
 @lru_cache(maxsize=4)
@@ -263,32 +244,32 @@ def _annotations(path: Path) -> _Annotations:
     lists = ("images", "annotations", "categories")
     if not isinstance(data, dict) or not all(isinstance(data.get(part), list) for part in lists):
         expected, todo = f"lists {', '.join(lists)}", "give an annotation file of iNaturalist"
-        raise mt.readers.SourceError(mt.Fault("unreadable-source", expected, "something else", path.name, todo=todo))
-    items = {part: [each for each in data[part] if isinstance(each, dict)] for part in lists}
+        raise source_error("unreadable-source", expected, "something else", path.name, todo)
+
+    images, annotations, categories = ([item for item in data[part] if isinstance(item, dict)] for part in lists)
     kinds = {
-        each["id"]: (each["supercategory"], each["name"])
-        for each in items["categories"]
-        if isinstance(each.get("id"), int) and _is_text(each.get("supercategory")) and _is_text(each.get("name"))
+        item["id"]: (item["supercategory"], item["name"])
+        for item in categories
+        if isinstance(item.get("id"), int) and _is_text(item.get("supercategory")) and _is_text(item.get("name"))
     }
     files = {
-        each["id"]: each["file_name"]
-        for each in items["images"]
-        if isinstance(each.get("id"), int) and _is_text(each.get("file_name"))
+        item["id"]: item["file_name"]
+        for item in images
+        if isinstance(item.get("id"), int) and _is_text(item.get("file_name"))
     }
     pairs = tuple(
-        (each["image_id"], each["category_id"])
-        for each in items["annotations"]
-        if isinstance(each.get("image_id"), int) and isinstance(each.get("category_id"), int)
+        (item["image_id"], item["category_id"])
+        for item in annotations
+        if isinstance(item.get("image_id"), int) and isinstance(item.get("category_id"), int)
     )
     if missing := len(data["annotations"]) - len(pairs):
         expected, todo = "image_id and category_id, integers", "correct the annotations, or download them again"
-        raise mt.readers.SourceError(
-            mt.Fault("broken-annotations", expected, f"{missing} without", path.name, todo=todo)
-        )
-    classes: dict[int, set[int]] = {}
+        raise source_error("broken-annotations", expected, f"{missing} without", path.name, todo)
+    categories_of: dict[int, set[int]] = {}
     for image, category in pairs:
-        classes.setdefault(image, set()).add(category)
-    return _Annotations(kinds, files, pairs, frozenset(image for image, found in classes.items() if len(found) > 1))
+        categories_of.setdefault(image, set()).add(category)
+    ambiguous = frozenset(image for image, several in categories_of.items() if len(several) > 1)
+    return _Annotations(kinds, files, pairs, ambiguous)
 
 
 def _is_text(value: object) -> bool:

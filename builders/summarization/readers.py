@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 import mmlongbench.task as mt
-from builders.common import PARQUET, split_files
+from builders.common import PARQUET, is_table, source_rows, split_files
 
 Kind = Literal["report", "case"]
 
@@ -281,7 +281,7 @@ def _sections(value: object) -> Iterator[Section]:
 
 # --- Multi-LexSum -----------------------------------------------------------------------------------------------------
 
-_TEXTS_OF_CASES = mt.readers.Columns(unread=("sources",))
+_TEXTS_OF_CASES = ("sources",)
 _LENGTHS = ("short", "long", "tiny")
 
 
@@ -306,16 +306,10 @@ class MultiLexSum(SummaryReader):
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each case, with its own id or, without one, `line-<n>` from 1, or `row-<n>` from 0 in Parquet."""
-        path = sources["cases"]
-        if not _is_table(path):
-            for line, _, raw in mt.readers.json_lines(path):
-                yield mt.readers.raw_row(_case_id(raw) or f"line-{line}", raw, path.name, f"line {line}")
-            return
-        rows = (
-            (file, *row) for file in split_files(path).files for row in mt.readers.table_rows(file, _TEXTS_OF_CASES)
-        )
-        for index, (file, place, raw) in enumerate(rows):
-            yield mt.readers.raw_row(_case_id(raw) or f"row-{index}", raw, file.name, place)
+        cases = sources["cases"]
+        for index, (file, place, raw) in enumerate(source_rows(cases, _TEXTS_OF_CASES)):
+            id = f"row-{index}" if is_table(cases) else place.replace(" ", "-")
+            yield mt.readers.raw_row(_case_id(raw) or id, raw, file, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> Summarised:
         """Return one case cleaned; raises Rejected."""
@@ -358,11 +352,7 @@ class MultiLexSum(SummaryReader):
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         """Return which split is read."""
         cases = sources["cases"]
-        return split_files(cases).notes if _is_table(cases) else ()
-
-
-def _is_table(cases: Path) -> bool:
-    return cases.is_dir() or cases.suffix.lower() == PARQUET
+        return split_files(cases)[1] if is_table(cases) else ()
 
 
 def _case_id(raw: Mapping[str, object] | mt.Fault) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import mmlongbench.task as mt
+from builders.common import refused
 from builders.vrag.readers import EntityQuestion
 
 _WRITE = "Write your answer in the following format:\nAnswer: [answer]\n\n"
@@ -55,7 +56,7 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
 
     @property
     def spec(self) -> mt.advanced.TaskSpec:
-        """Return the declarations: several gold passages are permuted, a single one is put at depths."""
+        # several gold passages are permuted, a single one is put at depths
         permuted, at_depths = mt.Placements(mt.Permutation, (0, 1, 2)), mt.Placements(mt.Depth, mt.DEPTHS)
         return mt.advanced.TaskSpec(
             files=mt.readers.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl"),
@@ -68,11 +69,8 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
 
     def draft(self, row: EntityQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return a draft. Gold passages have no place, because a depth or a permutation places them. Hard negatives are
-        taken by rank. Random negatives follow if the manifest allows them.
-
-        Raises:
-            Rejected: the question cannot be asked; the reject also notes how the question's article was found.
-
+        taken by rank. Random negatives follow if the manifest allows them. A reject also notes how the question's
+        article was found.
         """
         corpus = sources.corpus
         gold, others, noted = self._passages(row, corpus)
@@ -81,8 +79,8 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
             picture = sources.images[row.image]
             corpus.check(mt.advanced.Facts(query.facts.answers, _names(row), within=row.answer_range))
             self._check_gold(row, gold, others)
-        except mt.Rejected as refused:
-            raise mt.Rejected(refused.fault, noted) from refused
+        except mt.Rejected as reject:
+            raise mt.Rejected(reject.fault, noted) from reject
 
         def negatives() -> Iterator[mt.Unit]:
             for find, is_random in ((corpus.negatives, False), (corpus.random_negatives, True)):
@@ -101,8 +99,8 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
         )
 
     def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.advanced.Query]:
-        """Return a list of one search, whose text is the question with the entity's name. Passages that are gold or
-        have an answer are excluded.
+        """Return one search by the question with the entity's name. Passages that are gold or have an answer are
+        excluded.
         """
         gold, others, _ = self._passages(row, sources.corpus)
         return [_query(row, gold, others)]
@@ -126,37 +124,31 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
     def _check_gold(
         self, row: EntityQuestion, gold: Sequence[mt.advanced.Passage], others: Sequence[mt.advanced.Passage]
     ) -> None:
-        is_lead = self.options.gold == "lead"
-        if not gold and not others and is_lead:
-            expected, field = "the entity's article in the corpus", f"{row.entity_id} {row.entity}".strip()
-            todo = "check that the corpus has its Wikidata id or title"
-            raise mt.Rejected(mt.Fault("no-article", expected, "none", field=field, todo=todo))
+        where, article = "a provenance span", "an article of the provenance in the corpus, with its paragraphs"
+        field, todo = "output.provenance", "add the article to the corpus, or take the row out"
+        if self.options.gold == "lead":
+            where, article = "its article's lead section", "the entity's article in the corpus"
+            field, todo = f"{row.entity_id} {row.entity}".strip(), "check that the corpus has its Wikidata id or title"
         if not gold and not others:
-            expected = "an article of the provenance in the corpus, with its paragraphs"
-            todo = "add the article to the corpus, or take the row out"
-            raise mt.Rejected(mt.Fault("no-article", expected, "none", field="output.provenance", todo=todo))
+            raise refused("no-article", article, "none", field, todo)
         if not any(_holds_answer(passage, row) for passage in gold):
-            where = "its article's lead section" if is_lead else "a provenance span"
             todo = "correct the answer or the passage, or take the row out"
-            fault = mt.Fault("gold-without-answer", f"an answer in {where}", "none", field="answer", todo=todo)
-            raise mt.Rejected(fault)
+            raise refused("gold-without-answer", f"an answer in {where}", "none", "answer", todo)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the public file."""
         row: EntityQuestion = example.question.data["row"]
-        passages = [
-            (unit.role, {"doc_id": unit.id, "title": unit.data["title"], "text": str(unit.body)})
-            for unit in example.units
-        ]
         picture: mt.advanced.Picture = example.question.data["picture"]
+        passages = [{"doc_id": unit.id, "title": unit.data["title"], "text": str(unit.body)} for unit in example.units]
         return {
             "id": row.id,
             "question": row.question,
             "original_question": row.original_question,
             "image": picture.path,
             "answer": list(row.answer),
-            "ctxs": [passage for _, passage in passages],
-            "positive_ctxs": [passage for role, passage in passages if role == "gold"],
+            "ctxs": passages,
+            "positive_ctxs": [
+                passage for passage, unit in zip(passages, example.units, strict=True) if unit.role == "gold"
+            ],
             "entity_id": row.entity_id,
             "entity_text": row.entity,
             "answer_range": " to ".join(map(str, row.answer_range or ())),
@@ -165,15 +157,12 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
         }
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a released line."""
         question = _ask(record["image"], record["question"])
         return mt.Prompt.of_units((INSTRUCTION,), _shown(record["ctxs"]), "\n\n", question)
 
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
-        """Return the prompt of a released line in another form.
-
-        `with_name`: the question names the entity, and there is no picture. `occluded`: the prompt lacks the gold
-        passages. `oracle`: the prompt has only the gold passages.
+        """Return a prompt in which the question names the entity and has no picture (`with_name`), without the gold
+        passages (`occluded`), or with these alone (`oracle`).
         """
         if variant == "with_name":
             question = f"\n\nQuestion: {record['original_question']}\nAnswer:"
@@ -185,7 +174,6 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
         return self.prompt({**record, "ctxs": shown})
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the gold passages, each with its title before it."""
         return ["".join(parts) for parts in _shown(record["positive_ctxs"])]
 
     def cluster(self, record: mt.Record) -> str:
@@ -202,7 +190,6 @@ def _unit(
 
 
 def _shown(passages: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
-    """Return the title and the text of each passage of a record as the prompt shows them."""
     return [(_HEAD.format(passage["title"]), passage["text"]) for passage in passages]
 
 
@@ -213,11 +200,7 @@ def _ask(image: str, question: str) -> tuple[mt.Part, ...]:
 def _query(
     row: EntityQuestion, gold: Sequence[mt.advanced.Passage], others: Sequence[mt.advanced.Passage]
 ) -> mt.advanced.Query:
-    """Return the search for hard negatives of a question.
-
-    If the answer is a range of numbers, `Facts.within` keeps out passages with a number of the range in any spelling,
-    so the spellings of the exact number need not be searched for.
-    """
+    # `Facts.within` keeps out passages with a number of the range in any spelling
     answers = () if row.answer_range else row.answer
     names = (*_names(row), *(passage.title for passage in gold))
     excluded = frozenset(passage.id for passage in others)

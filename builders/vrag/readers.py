@@ -2,18 +2,15 @@
 
 import json
 import re
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, TypeAlias
 
 import mmlongbench.task as mt
-from builders.common import not_text
+from builders.common import not_text, refused
 
-MAX_CHARACTERS = 10_000
-"""The maximum characters of a text field; a question has about a hundred."""
-_CORRECT = "correct the field in the source or with errata"
+MAX_CHARACTERS = 10_000  # of a text field; a question has about a hundred
 
 
 class EntityQuestion(mt.Row):
@@ -41,112 +38,74 @@ class EntityQuestion(mt.Row):
     """The provenance: (document, first paragraph, last paragraph); empty if the lead section is gold."""
 
 
-class EntityReader(mt.readers.Reader[EntityQuestion]):
-    """Reads questions from JSON Lines, and their pictures from a folder."""
-
-    row_type: ClassVar[type[mt.Row]] = EntityQuestion
-    texts: ClassVar[tuple[str, ...]]
-    """The fields of a line that must hold text."""
-
-    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
-        """Yield each question."""
-        path = sources["questions"]
-        for index, (line, _, raw) in enumerate(mt.readers.json_lines(path)):
-            yield mt.readers.raw_row(self.id_of(raw, index, line), raw, path.name, f"line {line}")
-
-    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> EntityQuestion:
-        """Return one question cleaned; raises Rejected."""
-        for field in self.texts:
-            if fault := not_text(raw.fields, field):
-                raise mt.Rejected(fault)
-            if (length := len(raw.fields[field])) > MAX_CHARACTERS:
-                expected = f"at most {MAX_CHARACTERS} characters"
-                raise _refused("field-too-long", expected, str(length), field, "shorten the field, or take the row out")
-        return self.question(raw.id, raw.fields, sources)
-
-    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
-        """Return the picture of a question; None for a name that leads out of the folder."""
-        paths = () if "/" in name else self.picture_paths(name)
-        return next(filter(None, (mt.readers.file_inside(sources["images"], path) for path in paths)), None)
-
-    def picture_paths(self, name: str) -> Iterable[PurePosixPath]:
-        """Return where a picture may be in the folder; the first that is there counts."""
-        return [PurePosixPath(name)]
-
-    def id_of(self, raw: Mapping[str, object] | mt.Fault, index: int, line: int) -> str:
-        """Return the id of a question by its index, from 0; or by its line, from 1, or its fields."""
-        return f"{self.image_folder}-{index}"
-
-    @abstractmethod
-    def question(self, id: str, raw: Mapping[str, Any], sources: mt.readers.SourcePaths) -> EntityQuestion:
-        """Return a question whose `texts` are checked; raises Rejected."""
-
-
-def _refused(reason: str, expected: str, found: str, field: str, todo: str = _CORRECT) -> mt.Rejected:
-    return mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
+def _check_texts(raw: Mapping[str, Any], *fields: str) -> None:
+    """Refuse a row with a field that holds no text, or too long a text."""
+    for field in fields:
+        if fault := not_text(raw, field):
+            raise mt.Rejected(fault)
+        if (length := len(raw[field])) > MAX_CHARACTERS:
+            expected, todo = f"at most {MAX_CHARACTERS} characters", "shorten the field, or take the row out"
+            raise refused("field-too-long", expected, str(length), field, todo)
 
 
 # --- InfoSeek ---------------------------------------------------------------------------------------------------------
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
-_MAX_DIGITS = 18
-"""The maximum digits of the number in an id."""
-_MOST = 1e300
-"""A number of an answer must be smaller than this, whatever its sign; infinity and NaN are also refused."""
+_MAX_DIGITS = 18  # of the number in an id
+_MOST = 1e300  # what a number of an answer must be below, whatever its sign; infinity and NaN are also refused
 _Entities: TypeAlias = Mapping[str, tuple[str, str, str]]
-"""A map from `data_id` to the (Wikidata id, name, summary) of the entity."""
+"""The (Wikidata id, name, summary) of each entity, by its `data_id`."""
 
 
-class InfoSeek(EntityReader):
+class InfoSeek(mt.readers.Reader[EntityQuestion]):
     """Reads InfoSeek (Chen et al. 2023, arXiv:2302.11713): questions joined with the entities of their pictures."""
 
+    row_type: ClassVar[type[mt.Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "entities", "images")
     source_forms: ClassVar[Mapping[str, str]] = {
-        "questions": (
-            "JSON Lines such as `infoseek_val.jsonl`; a line has data_id, image_id, question and answer, and "
-            "may have answer_eval."
-        ),
-        "entities": (
-            "JSON Lines such as `infoseek_val_withkb.jsonl`; a line has data_id, entity_id and entity_text, "
-            "and may have wikipedia_summary."
-        ),
-        "images": (
-            "The OVEN folder of pictures, `<image_id>.jpg` or `.png`: all in it, or in folders below it that "
-            "are named after the first two of the eight digits of image_id."
-        ),
+        "questions": "JSON Lines such as `infoseek_val.jsonl`; a line has data_id, image_id, question and answer, and "
+        "may have answer_eval.",
+        "entities": "JSON Lines such as `infoseek_val_withkb.jsonl`; a line has data_id, entity_id and entity_text, "
+        "and may have wikipedia_summary.",
+        "images": "The OVEN folder of pictures, `<image_id>.jpg` or `.png`: all in it, or in folders below it that "
+        "are named after the first two of the eight digits of image_id.",
     }
     image_folder: ClassVar[str] = "infoseek"
-    texts: ClassVar[tuple[str, ...]] = ("data_id", "image_id", "question")
 
     def __init__(self) -> None:
         """Start without entities; those of a file are read once."""
         self._entities: dict[Path, _Entities] = {}
 
-    def id_of(self, raw: Mapping[str, object] | mt.Fault, index: int, line: int) -> str:
-        """Return `infoseek-<n>`, where n is the number in the data_id, or `infoseek-line-<n>` without such a number."""
-        number = _number_in("" if isinstance(raw, mt.Fault) else str(raw.get("data_id", "")))
-        return f"infoseek-line-{line}" if number is None else f"infoseek-{number}"
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
+        """Yield each question, with the number in its data_id, or with its line."""
+        path = sources["questions"]
+        for line, _, raw in mt.readers.json_lines(path):
+            number = None if isinstance(raw, mt.Fault) else _number_in(str(raw.get("data_id", "")))
+            id = f"infoseek-line-{line}" if number is None else f"infoseek-{number}"
+            yield mt.readers.raw_row(id, raw, path.name, f"line {line}")
 
-    def question(self, id: str, raw: Mapping[str, Any], sources: mt.readers.SourcePaths) -> EntityQuestion:
-        """Return one question cleaned, with its entity."""
-        path, data_id = sources["entities"], raw["data_id"]
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> EntityQuestion:
+        """Return one question cleaned, with its entity; raises Rejected."""
+        fields = raw.fields
+        _check_texts(fields, "data_id", "image_id", "question")
+        path, data_id = sources["entities"], fields["data_id"]
         if _number_in(data_id) is None:
             expected, todo = "an id that ends in _<number>", "correct the id, or take the row out"
-            raise _refused("id-without-number", expected, data_id[:80], "data_id", todo)
+            raise refused("id-without-number", expected, data_id[:80], "data_id", todo)
         if path not in self._entities:
             self._entities[path] = _entities(path)
         if data_id not in self._entities[path]:
             expected = "a line of the entities file with this data_id"
             todo = "add the line to the entities file, or take the row out"
-            raise _refused("no-entity", expected, data_id[:80], "data_id", todo)
-        answers, answer_range = _answers(raw)
+            raise refused("no-entity", expected, data_id[:80], "data_id", todo)
+        answers, answer_range = _answers(fields)
         entity_id, entity, summary = self._entities[path][data_id]
-        question = mt.escape_markers(raw["question"].strip())
+        question = mt.escape_markers(fields["question"].strip())
         return EntityQuestion(
-            id=id,
+            id=raw.id,
             question=question,
             original_question=f"{mt.escape_markers(entity)}: {question}",
-            image=raw["image_id"],
+            image=fields["image_id"],
             answer=answers,
             answer_range=answer_range,
             entity=mt.escape_markers(entity),
@@ -154,9 +113,11 @@ class InfoSeek(EntityReader):
             summary=mt.escape_markers(summary),
         )
 
-    def picture_paths(self, name: str) -> Iterable[PurePosixPath]:
-        """Return the paths in a folder named after two digits, then those in the folder itself, with any ending."""
-        return (PurePosixPath(folder, f"{name}{ending}") for folder in (name[-8:-6], "") for ending in _ENDINGS)
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
+        """Return a picture in a folder named after two digits or, without it, in the folder itself, with any ending."""
+        paths = (PurePosixPath(folder, f"{name}{ending}") for folder in (name[-8:-6], "") for ending in _ENDINGS)
+        files = (mt.readers.file_inside(sources["images"], path) for path in paths if "/" not in name)
+        return next(filter(None, files), None)
 
 
 def _number_in(data_id: str) -> int | None:
@@ -188,54 +149,60 @@ def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, floa
             numbers = [float(each) for each in given if type(each) in (int, float) and abs(each) < _MOST]
             if not len(numbers) == len(given) == 3:
                 expected, found = "a number `wikidata` and a pair `range`", json.dumps(number, default=repr)[:200]
-                raise _refused("numerical-answer", expected, found, "answer_eval")
+                raise refused("numerical-answer", expected, found, "answer_eval")
             return tuple(mt.advanced.number_spellings(numbers[0])), (min(numbers[1:]), max(numbers[1:]))
     answer = [answer] if isinstance(answer, str) else answer
     listed = [*answer, *values] if isinstance(answer, list) and answer else []
     if not listed or not all(isinstance(text, str) for text in listed):
         expected, found = "a list of strings, or a number with a range", json.dumps(answer, default=repr)[:200]
-        raise _refused("no-answer", expected, found, "answer")
+        raise refused("no-answer", expected, found, "answer")
     answers = dict.fromkeys(mt.escape_markers(text.strip()) for text in listed if text.strip())
     if not answers:
-        raise _refused("no-answer", "an answer", "nothing", "answer")
+        raise refused("no-answer", "an answer", "nothing", "answer")
     return tuple(answers), None
 
 
 # --- ViQuAE -----------------------------------------------------------------------------------------------------------
 
-_MAX_PAIRS = 100_000
-"""The maximum product of the numbers of words of two compared questions; the time of a comparison grows with this
-product."""
+_MAX_PAIRS = 100_000  # of words of two questions that are compared; the time of a comparison grows with them
 
 
-class ViQuAE(EntityReader):
+class ViQuAE(mt.readers.Reader[EntityQuestion]):
     """Reads ViQuAE (Lerner et al. 2022): questions of TriviaQA in which a picture replaces the entity."""
 
+    row_type: ClassVar[type[mt.Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     source_forms: ClassVar[Mapping[str, str]] = {
-        "questions": (
-            "JSON Lines such as `test.jsonl`; a line has image, input, original_question and output (an object "
-            "with original_answer, answer and provenance), and may have wikidata_id."
-        ),
-        "images": (
-            "The folder of the Commons pictures, without subfolders; a picture has the name that the field "
-            "image gives it."
-        ),
+        "questions": "JSON Lines such as `test.jsonl`; a line has image, input, original_question and output (an "
+        "object with original_answer, answer and provenance), and may have wikidata_id.",
+        "images": "The folder of the Commons pictures, without subfolders; a picture has the name that the field "
+        "image gives it.",
     }
     image_folder: ClassVar[str] = "viquae"
-    texts: ClassVar[tuple[str, ...]] = ("image", "input", "original_question")
 
-    def question(self, id: str, raw: Mapping[str, Any], sources: mt.readers.SourcePaths) -> EntityQuestion:
-        """Return one question cleaned."""
-        output = raw.get("output")
+    def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
+        """Yield each question, numbered from 0."""
+        path = sources["questions"]
+        for number, (line, _, raw) in enumerate(mt.readers.json_lines(path)):
+            yield mt.readers.raw_row(f"viquae-{number}", raw, path.name, f"line {line}")
+
+    def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
+        """Return the picture of a question; None for a name that leads out of the folder."""
+        return None if "/" in name else mt.readers.file_inside(sources["images"], name)
+
+    def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> EntityQuestion:
+        """Return one question cleaned; raises Rejected."""
+        fields = raw.fields
+        _check_texts(fields, "image", "input", "original_question")
+        output = fields.get("output")
         if not isinstance(output, dict):
-            raise _refused("missing-or-mistyped-field", "one object", type(output).__name__, "output")
+            raise refused("missing-or-mistyped-field", "one object", type(output).__name__, "output")
         given = [output.get("original_answer"), *_listed(output.get("answer"))]
         answers = dict.fromkeys(
             mt.escape_markers(each.strip()) for each in given if isinstance(each, str) and each.strip()
         )
         if not answers:
-            raise _refused("no-answer", "an answer", json.dumps(given, default=repr)[:200], "output.answer")
+            raise refused("no-answer", "an answer", json.dumps(given, default=repr)[:200], "output.answer")
         titles, spans = list[str](), list[tuple[str, int, int]]()
         for entry in _listed(output.get("provenance")):
             if isinstance(entry, dict):
@@ -249,23 +216,26 @@ class ViQuAE(EntityReader):
         if spans and not usable:
             expected, found = "a span with the numbers of its paragraphs", "-1, which stands for a missing number"
             todo = "name the paragraphs of the answer, or take the row out"
-            raise _refused("no-paragraph-named", expected, found, "output.provenance", todo)
+            raise refused("no-paragraph-named", expected, found, "output.provenance", todo)
         if not usable:
             todo = "name a span of a page, or take the row out"
-            raise _refused("no-provenance", "a span of a page", "nothing", "output.provenance", todo)
-        asked, original = mt.escape_markers(raw["input"].strip()), mt.escape_markers(raw["original_question"].strip())
+            raise refused("no-provenance", "a span of a page", "nothing", "output.provenance", todo)
+        asked, original = (
+            mt.escape_markers(fields["input"].strip()),
+            mt.escape_markers(fields["original_question"].strip()),
+        )
         names = tuple(dict.fromkeys(map(mt.escape_markers, titles))) or ("",)
         apart = named_apart(original, asked)
         in_question = (name for name in names if name.casefold() in original.casefold())
         return EntityQuestion(
-            id=id,
+            id=raw.id,
             question=asked,
             original_question=original,
-            image=raw["image"],
+            image=fields["image"],
             answer=tuple(answers),
             entity=next(in_question, apart or names[0]),
             names=tuple(filter(None, dict.fromkeys((*names, apart)))),
-            entity_id=str(raw.get("wikidata_id", "")),
+            entity_id=str(fields.get("wikidata_id", "")),
             spans=usable,
         )
 

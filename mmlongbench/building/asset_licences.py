@@ -53,11 +53,8 @@ def stated_rights(
     bound: Bound, sources: Mapping[str, Path]
 ) -> tuple[dict[str, dict[str, AssetRights]], set[tuple[str, str]]]:
     """Read what is stated about single assets of a dataset. Return it by source (empty for all sources) and name of the
-    asset; and the (source, name) of each line of a table of licences.
-
-    Raises:
-        SourceError: a line of a table cannot be used, or two rows contradict each other; the error names it.
-
+    asset; and the (source, name) of each line of a table of licences. A `SourceError` names a line that cannot be used,
+    or a row that contradicts another.
     """
     licences = bound.spec.licences
     stated: dict[str, dict[str, AssetRights]] = {}
@@ -70,8 +67,6 @@ def stated_rights(
 
 
 def _read_table(path: Path) -> Iterator[tuple[str, AssetRights]]:
-    """Yield (name of an asset, what a table of licences states about it)."""
-
     def refused(place: str, expected: str, found: str, todo: str = "correct the line") -> SourceError:
         return SourceError(Fault("table-of-licences", expected, found, path.name, place, "licence.assets", todo))
 

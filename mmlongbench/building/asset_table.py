@@ -5,7 +5,7 @@ pictures and PDFs are read again, as hints. The names and hashes of one dataset 
 one by one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -23,9 +23,9 @@ from mmlongbench.documents.pages import PageImages
 from mmlongbench.documents.pixels import PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import FetchError
-from mmlongbench.io.locations import HubFiles, Location, Url
+from mmlongbench.io.locations import HubFiles, Url
 from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.downloads import DownloadSpec, load_record
+from mmlongbench.manifest.downloads import load_record
 from mmlongbench.manifest.licences import strictness, terms_of
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec
@@ -34,20 +34,18 @@ from mmlongbench.release.layout import IMAGES, as_utf8
 from mmlongbench.release.lock import LockedFile
 
 
-def write_asset_table(
-    plans: Iterable[DatasetPlan], session: Session, files: Mapping[str, LockedFile]
-) -> dict[str, list[str]]:
+def write_asset_table(session: Session, files: Mapping[str, LockedFile]) -> dict[str, list[str]]:
     """Write the table of assets of a release, whose files and hashes are given; return the lines of tables of licences
     that name nothing of the sources, by dataset.
     """
     unmatched: dict[str, list[str]] = {}
 
     def assets() -> Iterator[Asset]:
-        for plan in sorted(plans, key=lambda plan: plan.spec.name):
+        for name, plan in sorted(session.plans.items()):
             dataset = _DatasetAssets(plan, session)
             yield from dataset.assets(files)
             if lines := dataset.unmatched():
-                unmatched[plan.spec.name] = lines
+                unmatched[name] = lines
 
     write_assets(session.build_dir.out / ASSETS, assets())
     return unmatched
@@ -62,7 +60,6 @@ class _Origin(NamedTuple):
     """(path inside the source, place) of each part of the source; the path is empty if the place has all of it. A place
     is `hub:owner/name@revision`, a URL, or `sample:reader`."""
     prefix: str = ""
-    """The path of the source in its place."""
 
 
 def _origin(spec: DatasetSpec, name: str) -> _Origin:
@@ -71,19 +68,20 @@ def _origin(spec: DatasetSpec, name: str) -> _Origin:
         return _Origin((("", f"sample:{spec.shown_reader}"),))
     if name == CORPUS:
         return _origin_of_path(spec, spec.corpus) if spec.corpus else _Origin()
-    origins = [_origin_of_location(spec, location) for location in spec.source.get(name, ())]
+    origins = []
+    for location in spec.source.get(name, ()):
+        if isinstance(location, HubFiles):
+            revision = f"@{location.revision}" if location.revision else ""
+            place = ("", f"hub:{location.repository}{revision}")
+            origins.append(_Origin((place,), "" if "*" in location.path else location.path))
+        elif isinstance(location, Url):
+            origins.append(_Origin((("", str(location)),)))
+        else:
+            origins.append(_origin_of_path(spec, location.path))
     if len(origins) == 1:
         return origins[0]
     whole = [place for origin in origins for part, place in origin.places if not part]
     return _Origin((("", " ".join(dict.fromkeys(whole))),)) if whole and len(whole) == len(origins) else _Origin()
-
-
-def _origin_of_location(spec: DatasetSpec, location: Location) -> _Origin:
-    if isinstance(location, HubFiles):
-        revision = f"@{location.revision}" if location.revision else ""
-        place = ("", f"hub:{location.repository}{revision}")
-        return _Origin((place,), "" if "*" in location.path else location.path)
-    return _Origin((("", str(location)),)) if isinstance(location, Url) else _origin_of_path(spec, location.path)
 
 
 def _origin_of_path(spec: DatasetSpec, path: Path) -> _Origin:
@@ -91,7 +89,15 @@ def _origin_of_path(spec: DatasetSpec, path: Path) -> _Origin:
     downloads = sorted(places_of_path(spec, path), key=lambda place: -len(PurePosixPath(place[0].to).parts))
     parts = []
     for download, data in downloads:
-        name, folder = _name_of_download(download, data), data / download.to
+        name, folder = download.name if download.hub or download.url else "", data / download.to
+        if download.hub:
+            commit = download.revision
+            with suppress(FetchError):  # `fetch` may have recorded the commit
+                if listed := load_record(data).datasets.get(download.key):
+                    commit = listed.commit
+            name += f"@{commit}" if commit else ""
+        elif download.origin:
+            name = download.origin
         if name and path.is_relative_to(folder):
             below = path.relative_to(folder).as_posix()
             return _Origin((("", name),), "" if below == "." or "*" in below else below)
@@ -100,20 +106,7 @@ def _origin_of_path(spec: DatasetSpec, path: Path) -> _Origin:
     return _Origin(tuple(parts))
 
 
-def _name_of_download(download: DownloadSpec, data: Path) -> str:
-    """Return the name of a place, with the commit that `fetch` has recorded for it."""
-    if not download.hub:
-        return download.origin or (download.name if download.url else "")
-    commit = download.revision
-    with suppress(FetchError):
-        if listed := load_record(data).datasets.get(download.key):
-            commit = listed.commit
-    return f"{download.name}@{commit}" if commit else download.name
-
-
 class _Located(NamedTuple):
-    """A file, or a part of one, in the sources."""
-
     source: str
     """The name of its source; empty if it cannot be told."""
     inside: str
@@ -144,7 +137,7 @@ class _DatasetAssets:
         self._shown_pages = lru_cache(maxsize=1)(self._pages_of_images)
         self._source_of_file = lru_cache(maxsize=1)(self._find_file)
         self._strictness = lru_cache(lambda rights: strictness(rights.licence))  # few differ
-        self._of_source = lru_cache(lambda source: AssetRights(self._licences.of(source).licence))
+        self._rights_of_source = lru_cache(lambda source: AssetRights(self._licences.of(source).licence))
 
     def assets(self, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
         """Yield all assets, sorted; those of an extended release are among them."""
@@ -223,7 +216,7 @@ class _DatasetAssets:
             sha256 = corpus.sha256 if corpus and name == CORPUS else self._plan.source_hashes[name]
             places = dict.fromkeys(place for _, place in self._origins[name].places)
             located = _Located(name, self._origins[name].prefix, " ".join(places))
-            yield self._asset("source", name, sha256, located, AssetRights(self._licences.of(name).licence))
+            yield self._asset("source", name, sha256, located, self._rights_of_source(name))
         for unit, sha256, chars in sorted(texts, key=lambda text: (as_utf8(text[0]), *text[1:])):
             if document := self._document(unit):
                 yield replace(self._page("text", unit, sha256, document), chars=chars)
@@ -355,7 +348,6 @@ class _DatasetAssets:
         return self._at(rows, f"#{unit}", is_whole=True)
 
     def _find_file(self, name: str) -> str:
-        """Return the first source that is a folder with a file of this name; empty if none is."""
         folders = ((source, path) for source, path in self._plan.sources.items() if source in self._names)
         return next((source for source, path in folders if path.is_dir() and (path / name).is_file()), "")
 
@@ -374,24 +366,21 @@ class _DatasetAssets:
         if not (self._licences.sources or any(self._stated.values())) or not isinstance(path, Path):
             return []
         ids = {file.pages: file.id for file in self._plan.documents.values() if isinstance(file.pages, Path)}
-        others = [other for other in self._files_by_hash.get(self._hashes.get(path, ""), ()) if other != path]
-        names = {other: tuple(filter(None, (ids.get(other), other.stem, other.name))) for other in others}
-        return [self._locate(other)._replace(names=names[other]) for other in others]
+        hashes, files = self._files_by_hash
+        others = [other for other in files.get(hashes.get(path, ""), ()) if other != path]
+        names = (tuple(filter(None, (ids.get(other), other.stem, other.name))) for other in others)
+        return [self._locate(other)._replace(names=known) for other, known in zip(others, names, strict=True)]
 
     @cached_property
-    def _hashes(self) -> dict[Path, str]:
-        return self._session.source_files.hashes(self._plan.spec.name)
-
-    @cached_property
-    def _files_by_hash(self) -> dict[str, list[Path]]:
-        files: dict[str, list[Path]] = {}
-        for path, sha256 in sorted(self._hashes.items()):
+    def _files_by_hash(self) -> tuple[Mapping[Path, str], Mapping[str, list[Path]]]:
+        """The SHA-256 of each file of the sources, and the files with each SHA-256."""
+        hashes, files = self._session.source_files.hashes(self._plan.spec.name), dict[str, list[Path]]()
+        for path, sha256 in sorted(hashes.items()):
             files.setdefault(sha256, []).append(path)
-        return files
+        return hashes, files
 
     @cached_property
     def _addresses(self) -> Mapping[str, str]:
-        """The URLs of single documents, by their ids, as the sources state them."""
         with calling("reader", self._plan.spec.reader, "addresses()"):
             return self._reader().addresses(self._plan.sources)
 
@@ -403,7 +392,7 @@ class _DatasetAssets:
         """
         stated: dict[str, list[AssetRights]] = {}
         if len(same) == 1 and same[0].source and not any(self._stated.values()):  # most texts
-            return self._of_source(same[0].source)
+            return self._rights_of_source(same[0].source)
         for located in same:
             for source in (located.source,) if located.source else self._names or ("",):
                 if not any(self._stated.values()):
@@ -415,7 +404,7 @@ class _DatasetAssets:
                 self._meet(source, *names)
                 rights = (self._stated.get(table, {}).get(name) for table in (source, "") for name in names)
                 stated.setdefault(source, []).extend([first] if (first := next(filter(None, rights), None)) else [])
-        every = (each for source, direct in stated.items() for each in direct or [self._of_source(source)])
+        every = (each for source, direct in stated.items() for each in direct or [self._rights_of_source(source)])
         return max(every, key=self._strictness)
 
     def _meet(self, source: str, *names: str) -> None:

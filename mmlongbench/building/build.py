@@ -3,16 +3,18 @@ continued.
 """
 
 import logging
+import platform
 import shutil
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard, questions_shard
-from mmlongbench.building.build_log import logged
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.extension import (
@@ -32,12 +34,13 @@ from mmlongbench.building.shard_results import QUESTIONS, RowCounts
 from mmlongbench.building.shortfalls import Shortfall, refuse_losses, shortfalls_of, too_few
 from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.table import STAGES, Stage
-from mmlongbench.errors import Interrupted, StrictStop
+from mmlongbench.errors import Interrupted, MMLongBenchError, StrictStop
+from mmlongbench.io.printable import shown
 from mmlongbench.manifest.binding import Bound
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.plugins import is_installed
 from mmlongbench.release.layout import LOCK, REJECTS
-from mmlongbench.release.lock import Lock, read_lock
+from mmlongbench.release.lock import Lock, read_lock, versions
 from mmlongbench.release.rejects import Reject
 
 _log = logging.getLogger(__name__)
@@ -64,7 +67,6 @@ class Demands:
     """When a build stops because of rejected rows."""
 
     is_strict: bool = False
-    """Whether it stops at the first reject."""
     min_kept: float = 0.0
     """The smallest share of its questions that each dataset must keep at each length, from 0 to 1."""
 
@@ -75,16 +77,8 @@ NO_DEMANDS = Demands()
 def build(
     manifest: Manifest, out: Path, executor: Executor, demands: Demands = NO_DEMANDS, *, is_restart: bool = False
 ) -> Built:
-    """Build a release, or finish one that was interrupted.
-
-    `is_restart` discards an unfinished build first; a finished release is never discarded.
-
-    Raises:
-        ManifestError: the manifest names something that does not exist.
-        BuildError: the folder cannot be used.
-        StrictStop: something was rejected, and `demands` is strict.
-        TooFewKept: a dataset kept fewer questions than `demands` asks for; the release is not finished.
-
+    """Build a release, or finish one that was interrupted (see `mmlongbench.build`). `is_restart` discards an
+    unfinished build first; a finished release is never discarded.
     """
     datasets = check_manifest(manifest)
     with locked(out) as build_dir:
@@ -111,10 +105,9 @@ def _notes_of(plans: Sequence[DatasetPlan], lock: Lock) -> tuple[str, ...]:
 
 
 def _run(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, demands: Demands, out: Path) -> Lock:
-    """Run all stages, write the lock and return it. The log is beside `out`."""
-    with logged(out), Session(build_dir.out) as session:
-        do_stages(plans, session, executor, demands)
-        return finish(plans, session, executor)
+    with logged(out), Session(build_dir.out, plans) as session:
+        do_stages(session, executor, demands)
+        return finish(session, executor)
 
 
 def _finished(
@@ -143,20 +136,12 @@ def _finished(
 
 
 def do_stages(
-    plans: Sequence[DatasetPlan],
-    session: Session,
-    executor: Executor,
-    demands: Demands = NO_DEMANDS,
-    stages: Sequence[Stage] = STAGES,
+    session: Session, executor: Executor, demands: Demands = NO_DEMANDS, stages: Sequence[Stage] = STAGES
 ) -> int:
-    """Run stages for all datasets, one stage after the other, and return how many shards they have.
-
-    Raises:
-        BuildError: an extension would change existing examples.
-        StrictStop, TooFewKept: see `Demands`.
-
+    """Run stages for all datasets, one stage after the other, and return how many shards they have. `Demands` may stop
+    them; an extension that would change existing examples is a `BuildError`.
     """
-    names, build_dir, done = [plan.spec.name for plan in plans], session.build_dir, 0
+    names, build_dir, done = list(session.plans), session.build_dir, 0
     rejects: dict[str, list[Reject]] = {name: [] for name in names}
     with closing(executor):
         for stage in stages:
@@ -170,12 +155,13 @@ def do_stages(
                     if demands.min_kept:
                         rejects[reject.dataset].append(reject)
             if stage.name == "questions":
-                refuse_lost_questions(plans, session)
+                refuse_lost_questions(session)
             else:
-                refuse_changed_examples(plans, session)
-                for name, length in ((plan.spec.name, length) for plan in plans for length in plan.spec.lengths):
+                refuse_changed_examples(session)
+                cells = ((name, length) for name, plan in session.plans.items() for length in plan.spec.lengths)
+                for name, length in cells:
                     if demands.min_kept and session.takes_whole(name, length):
-                        rejects[name] += taken.rejects if (taken := session.taken(name, length)) else ()
+                        rejects[name] += taken.rejects.values() if (taken := session.taken(name, length)) else ()
             if demands.min_kept:
                 counts = {name: build_dir.only(questions_shard(name), QUESTIONS, RowCounts).counts for name in names}
                 refuse_losses(counts, rejects, build_dir.out, demands.min_kept, is_here=executor.has_all_files)
@@ -194,13 +180,7 @@ def rejects_of(stage: Stage, shards: Iterable[Shard], session: Session, *, is_st
 
 
 def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:
-    """Run the shards that are not done yet.
-
-    Raises:
-        Interrupted: the user pressed Ctrl-C; the error says how much of the stage is done.
-        SourceChangedError: a file of a source with very many files has changed.
-
-    """
+    """Run the shards that are not done yet; after Ctrl-C, an `Interrupted` says how much of the stage is done."""
     title = f"{stage.name} {share}".strip()
     left = [shard for shard in shards if not session.build_dir.is_done(shard)]
     done = len(shards) - len(left)
@@ -223,3 +203,53 @@ def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor:
             f"interrupted at {title}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
             "run the same command to continue from here"
         ) from stop
+
+
+# The log of a build, a file beside the release: what was started, which shards were done, how it ended
+
+
+def log_of(out: Path) -> Path:
+    """Return the path of the log of a release.
+
+    >>> log_of(Path("releases/mine")).as_posix()
+    'releases/mine.log'
+    """
+    return out.with_name(f"{out.name}.log")
+
+
+@contextmanager
+def logged(out: Path) -> Iterator[None]:
+    """Append what a build does to the log of its release; if the log cannot be written, the build runs without it."""
+    handler: logging.Handler = logging.NullHandler()
+    with suppress(OSError):
+        handler = _LogFile(log_of(out), encoding="utf-8", errors="backslashreplace")
+    form = logging.Formatter("%(asctime)s %(process)d %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    form.converter = time.gmtime
+    handler.setFormatter(form)
+    logger = logging.getLogger("mmlongbench")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    made_by = ", ".join(f"{name} {version}" for name, version in versions().items())
+    _log.info("started: %s; Python %s; %s", " ".join(sys.argv[1:]), platform.python_version(), made_by)
+    try:
+        yield
+        _log.info("ended well")
+    except (Interrupted, MMLongBenchError, OSError) as error:
+        _log.info("ended: %s", error)
+        raise
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+        with suppress(OSError):  # the rest of the log could not be written
+            handler.close()
+
+
+class _LogFile(logging.FileHandler):
+    """Hides secrets, because a log is kept for long; an error of its own never stops a build."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(super().format(record))
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        del record

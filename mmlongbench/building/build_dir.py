@@ -20,16 +20,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mmlongbench.building.shard_results import Line, PackedRecord, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
-from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import LOCK, STAGE_NAMES, StageName
 from mmlongbench.task.file_formats import plain_json, to_json
 
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
 WORKING = ".build"
-"""The name of the working folder."""
 EXTENSION = "extension"
-"""The name of the folder in the working folder in which a finished release is extended."""
 _MAX_END = 256
 """The maximum size in bytes of the last line of a result."""
 BLOCK = 32
@@ -77,11 +74,6 @@ def rows_shard(dataset: str) -> Shard:
 def questions_shard(dataset: str) -> Shard:
     """The shard that chooses the questions of a dataset: one, because the choice depends on all rows."""
     return Shard("questions", dataset, "all")
-
-
-def cell_shard(dataset: str, length: int) -> Shard:
-    """The shard that writes the files of a dataset at a length."""
-    return Shard("cells", dataset, format_length(length))
 
 
 class _End(BaseModel):

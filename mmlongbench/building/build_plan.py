@@ -62,12 +62,10 @@ class DatasetPlan:
     """Why each of the other documents is not used, by id: it is excluded, too large, ambiguous or unreadable."""
     counter: LockedCounter
     count_as: dict[str, LockedCounter] = field(default_factory=dict)
-    """The further counters, by name."""
     corpus: CorpusPlan | None = None
     errata: str | None = None
     """SHA-256 of the file of corrections; None without corrections."""
     code: dict[str, PluginCode] = field(default_factory=dict)
-    """The code of the plug-ins, by kind."""
     files: tuple[SourceFile, ...] = ()
     """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
     ocr: OcrEngine | None = None
@@ -164,7 +162,6 @@ def portable(name: str) -> str:
 
 
 FORMAT: Literal[6] = 6
-"""The format version of the plan file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +170,6 @@ class SavedDataset:
 
     plan: DatasetPlan
     public: dict[str, Any]
-    """What `DatasetPlan.public` returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +228,8 @@ def _write(saved: SavedPlan, build_dir: BuildDir) -> None:
 
 
 def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
-    """Return the plan that an interrupted build has saved; None if there is none or it is damaged.
-
-    The folder of the build may have been moved since the plan was saved.
-
-    Raises:
-        BuildError: the plan has the format of an earlier or later version.
-
+    """Return the plan that an interrupted build has saved; None if there is none or it is damaged, a `BuildError` if
+    another version of the format was saved. The folder of the build may have been moved since then.
     """
     try:
         saved: object = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
@@ -257,12 +248,14 @@ def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
         return None
 
 
-def load_plans(build_dir: BuildDir) -> dict[str, DatasetPlan]:
-    """Return the saved plans by dataset; raises BuildError if there is no plan, or it cannot be read."""
-    saved = load_interrupted_plan(build_dir)
-    if saved is None:
-        raise BuildError(f"{build_dir.plan}: is missing or damaged; run the build, or its stage `prepare`, again")
-    return saved.plans
+def load_plan(build_dir: BuildDir) -> SavedPlan:
+    """Return the saved plan; raises BuildError if there is none, or it cannot be read."""
+    if (saved := load_interrupted_plan(build_dir)) is None:
+        raise BuildError(
+            f"--out {build_dir.out}: nothing readable is prepared there ({build_dir.plan} is missing or damaged); run "
+            "--stage prepare first, or the whole build"
+        )
+    return saved
 
 
 def _moved(saved: object, before: str, now: str) -> object:
@@ -274,5 +267,5 @@ def _moved(saved: object, before: str, now: str) -> object:
     if isinstance(saved, str):
         return now + saved.removeprefix(before) if saved.startswith(f"{before}/") else saved
     if isinstance(saved, list):
-        return [_moved(each, before, now) for each in saved]
-    return {key: _moved(each, before, now) for key, each in saved.items()} if isinstance(saved, dict) else saved
+        return [_moved(value, before, now) for value in saved]
+    return {key: _moved(value, before, now) for key, value in saved.items()} if isinstance(saved, dict) else saved

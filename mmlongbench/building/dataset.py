@@ -47,7 +47,6 @@ from mmlongbench.io.sqlite_rows import Store
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.release.layout import StageName
 from mmlongbench.task.builder import Builder
@@ -236,10 +235,6 @@ class Dataset:
         """Return the budget at a length."""
         return TokenBudget(length, self.plan.bound.reserve)
 
-    def placements(self) -> tuple[Placement, ...]:
-        """Return the placements of needles; `(None,)` if the task has no needles."""
-        return self.plan.bound.placements
-
     def close(self) -> None:
         """Save the token counts of passages, and close the file that keeps them; after that, nothing can be packed."""
         if self.prices:
@@ -305,7 +300,6 @@ _FoundT = TypeVar("_FoundT")
 
 
 def _of_reader(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
-    """Return what a method of the reader finds; a value of a wrong type raises an error that names the reader."""
     with calling("reader", plan.spec.reader, f"{method}()"):
         value = find(plan.sources)
         if not isinstance(value, expected):
@@ -402,6 +396,6 @@ def joined(document: Document, join: JoinPages) -> Document:
     pages = []
     for number, group in enumerate(shown):
         folder, _, _ = group[0].path.rpartition("/")
-        width, height = layout([(page.width, page.height) for page in group], join.pixels).size
+        width, height = layout([(page.width, page.height) for page in group], join.pixels)[0]
         pages.append(Page(number, f"{folder}/{join.file_name(document.name, number)}", width, height))
     return replace(document, pages=tuple(pages), keys=keys, missing=(), joined=shown, joined_keys=single)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from mmlongbench.building.build_plan import DatasetPlan, SavedPlan
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.source_files import SourceFile
 from mmlongbench.lengths import format_length
 
@@ -31,23 +31,18 @@ class Described:
 
     public: Sequence[Public]
     versions: Mapping[str, object] = field(default_factory=dict)
-    """The versions of the packages."""
     files: Files = field(default_factory=dict)
     """The files of each source; a lock has none."""
 
 
 def of_plans(plans: Sequence[DatasetPlan], versions: Mapping[str, object]) -> Described:
     """Describe the plans of this command."""
-    files = _by_source((file for plan in plans for file in plan.files), plans)
+    files = by_source((file for plan in plans for file in plan.files), plans)
     return Described([plan.public() for plan in plans], versions, files)
 
 
-def of_saved(saved: SavedPlan, files: Sequence[SourceFile]) -> Described:
-    """Describe the plan of an unfinished build; `files` are its fingerprinted files, if they can be read."""
-    return Described(saved.public, saved.versions, _by_source(files, saved.plans.values()))
-
-
-def _by_source(files: Iterable[SourceFile], plans: Iterable[DatasetPlan]) -> Files:
+def by_source(files: Iterable[SourceFile], plans: Iterable[DatasetPlan]) -> Files:
+    """Return the files of some plans, for `Described.files`."""
     roots = {(plan.spec.name, f"source.{name}"): path for plan in plans for name, path in plan.sources.items()}
     hashes: dict[tuple[str, str], dict[str, str]] = {}
     for file in files:
@@ -155,7 +150,6 @@ def _of_values(key: str, old: object, new: object) -> Iterator[str]:
 
 
 def _text(key: str, value: object) -> str:
-    """Return a value as a manifest would have it, in one line."""
     values = value if isinstance(value, list) else [value]
     if value is None:
         return "not set"

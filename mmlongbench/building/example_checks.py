@@ -188,7 +188,6 @@ class ExampleChecks:
 
     @cached_property
     def _metric(self) -> Metric | None:
-        """The metric; None if it asks a model, or needs something that only scoring has."""
         if self._bound.task.metric.startswith(JUDGED):
             return None
         try:

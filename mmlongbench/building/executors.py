@@ -30,7 +30,6 @@ class Executor(ABC):
     """Runs shards in processes."""
 
     progress: Progress
-    """Shows progress bars."""
 
     @property
     def has_all_files(self) -> bool:

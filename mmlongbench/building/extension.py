@@ -70,11 +70,8 @@ def plan_extension(
     datasets: Sequence[Bound], lock: Lock, inner: BuildDir, executor: Executor
 ) -> tuple[list[DatasetPlan], str]:
     """Return the plans of a release, and a note that says what is added to the finished one; the note is empty if the
-    finished release is what the manifest asks for.
-
-    Raises:
-        BuildError: the release differs in a way that would change its examples, it was cut, or it is damaged.
-
+    finished release is what the manifest asks for. A release that differs in another way, was cut or is damaged is a
+    `BuildError`.
     """
     out = inner.extended or inner.out
     inner.root.mkdir(parents=True, exist_ok=True)
@@ -112,7 +109,6 @@ def plan_extension(
 
 
 def _why_not(before: Described, now: Described, plans: Sequence[DatasetPlan], lock: Lock) -> str:
-    """Return why a release cannot be extended; empty if it can."""
     if any(before.versions.get(name) != version for name, version in now.versions.items()):
         return "other versions may change its examples"
     old = {str(data.get("name")): data for data in before.public}
@@ -166,8 +162,6 @@ def _why_not_dataset(old: Public, new: Public, plan: DatasetPlan, described: Des
 
 
 class _ReadPaths(UserDict[str, Path]):
-    """The paths of sources; remembers which of them were read."""
-
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self.read: set[str] = set()
         super().__init__(paths)
@@ -177,18 +171,18 @@ class _ReadPaths(UserDict[str, Path]):
         return super().__getitem__(name)
 
 
-def refuse_lost_questions(plans: Sequence[DatasetPlan], session: Session) -> None:
+def refuse_lost_questions(session: Session) -> None:
     """Refuse an extension, once its questions are chosen, if a question of the release is not chosen any more or stands
     in another order, or if the pages of documents may have changed. The `BuildError` names the dataset and the
     question, or the source.
     """
-    for plan in plans:
-        name, released = plan.spec.name, session.released
+    for name, plan in session.plans.items():
+        released = session.released
         if released is None or released.kept(name) is None:
             continue
         places = {row.id: place for place, row in enumerate(session.questions(name))}
         for cell in _packed_again(plan, session):
-            for ids in (cell.ids, tuple(cell.rejected)):
+            for ids in (cell.ids, tuple(cell.rejects)):
                 if (lost := next((id for id in ids if id not in places), None)) is not None:
                     raise _refused(session, plan, f"question {lost!r} would no longer be in the release")
                 if sorted(ids, key=places.__getitem__) != list(ids):
@@ -206,7 +200,7 @@ def refuse_lost_questions(plans: Sequence[DatasetPlan], session: Session) -> Non
                 raise _refused(session, plan, said)
 
 
-def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> None:
+def refuse_changed_examples(session: Session) -> None:
     """Refuse an extension, once its examples are packed, if an example of the release differs from the new one; the
     `BuildError` names the dataset and the question.
     """
@@ -214,11 +208,11 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
     def in_one_form(record: Record, items: Sequence[Item]) -> bytes:
         return to_json([record, [sorted(({"inside": None} | item).items()) for item in items]])
 
-    for plan in plans:
+    for name, plan in session.plans.items():
         for cell in _packed_again(plan, session):
-            shards = session.record_shards(plan.spec.name, (cell.length,))
+            shards = session.record_shards(name, (cell.length,))
             lines = (line for shard in shards for line in session.build_dir.read(shard, RECORDS))
-            known = {*cell.ids, *cell.rejected}
+            known = {*cell.ids, *cell.rejects}
             packed = (
                 (line.record, line.item_rows)
                 for line in lines
@@ -239,7 +233,6 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
 
 
 def _packed_again(plan: DatasetPlan, session: Session) -> Iterator[ReleasedCell]:
-    """Yield what the release has at each length whose questions are packed again."""
     for length in plan.spec.lengths:
         cell = session.taken(plan.spec.name, length)
         if cell and not session.takes_whole(plan.spec.name, length):
@@ -247,7 +240,6 @@ def _packed_again(plan: DatasetPlan, session: Session) -> Iterator[ReleasedCell]
 
 
 def _changes(plan: DatasetPlan, released: Released) -> str:
-    """Return which sources of a dataset have changed; empty if none has."""
     now = of_plans([plan], {})
     return joined(list(changed_sources(released.dataset(plan.spec.name), now.public[0], now=now.files)))
 
@@ -275,12 +267,8 @@ def move_into_place(build_dir: BuildDir) -> None:
 
 
 def finish_move(build_dir: BuildDir) -> None:
-    """Move the files of an extension to their places, if this was begun. The lock is moved last.
-
-    Raises:
-        BuildError: a file of the extended release is missing, or a lock names a file outside the release.
-        ReleaseError: a lock cannot be read.
-
+    """Move the files of an extension to their places, if this was begun. The lock is moved last. Raises BuildError if a
+    file of the extended release is missing, or a lock names a file outside the release.
     """
     out, inner = build_dir.out, build_dir.extension.out
     if not build_dir.is_moving:

@@ -4,7 +4,7 @@ and writes the lock last.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,19 +47,14 @@ from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
 from tokenization import tokenizer_json
 
 
-def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lock:
-    """Write what a release still lacks when all its shards are done, and return the lock, which is written last.
-
-    Raises:
-        SourceChangedError: a source has changed since it was fingerprinted.
-        BuildError: a file of the release has changed since a shard made it.
-
+def finish(session: Session, executor: Executor) -> Lock:
+    """Write what a release still lacks when all its shards are done, and return the lock, which is written last, unless
+    a source or a file of the release has changed.
     """
-    build_dir, out = session.build_dir, session.build_dir.out
+    build_dir, out, plans = session.build_dir, session.build_dir.out, session.plans.values()
     files: dict[str, LockedFile] = dict(session.released.images) if session.released else {}
     datasets: dict[str, DatasetCounts | UnreadableCounts] = {}
-    for plan in plans:
-        name = plan.spec.name
+    for name, plan in session.plans.items():
         cells: dict[str, CellCounts] = {}
         for shard in cell_shards(session, name):
             cell = build_dir.only(shard, CELLS, WrittenCell)
@@ -86,15 +81,15 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
             path = f"{TOKENIZERS}/{counter.template.sha256}.jinja"
             write_whole(out / path, [counter.template.text.encode()])
             files[path] = locked_file(out / path)
-    unmatched = write_asset_table(plans, session, files)
+    unmatched = write_asset_table(session, files)
     files[ASSETS] = locked_file(out / ASSETS)
     manifest = [plan.public() for plan in plans]
     more: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
     more |= {"unmatched_licences": unmatched} if unmatched else {}
     more["files"] = dict(sorted(files.items()))
     lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **more)
-    _check_files(plans, session, files, executor)
-    _check_sources(plans, session, executor)
+    _check_files(session, files, executor)
+    _check_sources(session, executor)
     sweep(out)
     write_whole(out / LOCK, lock_bytes(lock))
     return lock
@@ -111,9 +106,6 @@ def _rejects(plan: DatasetPlan, session: Session) -> Iterator[Reject]:
 def _counts(
     plan: DatasetPlan, session: Session, cells: dict[str, CellCounts], negatives: NegativeCounts | None
 ) -> DatasetCounts:
-    """Return what the lock says about a dataset: its counts, its renamed and refused documents, its errata and its
-    licence.
-    """
     sources = session.dataset(plan.spec.name).sources
     rows = session.build_dir.only(questions_shard(plan.spec.name), QUESTIONS, RowCounts)
     more: dict[str, Any] = {}  # the lock has these only if they say something
@@ -155,9 +147,6 @@ def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
 
 
 def _classes(image_classes: ImageClasses) -> ClassCounts:
-    """Return the names of the two splits. For each domain, return the counts of both splits, and the classes that only
-    one split has.
-    """
     by_domain: dict[str, list[ImageClass]] = {}
     for image_class in image_classes.classes.values():
         by_domain.setdefault(image_class.domain, []).append(image_class)
@@ -197,9 +186,7 @@ def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> Negativ
     )
 
 
-def _check_files(
-    plans: Sequence[DatasetPlan], session: Session, files: Mapping[str, LockedFile], executor: Executor
-) -> None:
+def _check_files(session: Session, files: Mapping[str, LockedFile], executor: Executor) -> None:
     """Make sure that every file of the release is as its shard has made it.
 
     If a file was changed or is missing, the file and the result of its shard are removed, so that both are made again.
@@ -220,7 +207,7 @@ def _check_files(
         taken = session.released.lock.files
         if old := [path for path in changed if taken.get(path) == files[path] and not (out / path).exists()]:
             raise damaged(session.released.out, old[0], "its content is not what the lock says")
-    for name in (plan.spec.name for plan in plans):
+    for name in session.plans:
         made = [
             (path, shard)
             for shard in cell_shards(session, name)
@@ -238,17 +225,15 @@ def _check_files(
     )
 
 
-def _check_sources(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> None:
-    """List and hash all sources again, to make sure that they have not changed since they were fingerprinted."""
+def _check_sources(session: Session, executor: Executor) -> None:
     files = session.source_files
-    with executor.progress.bar("finish: sources compared", files.count()) as advance:
-        files.check_all(advance)
-    for plan in plans:
+    files.check_all(executor.progress)
+    for dataset, plan in session.plans.items():
         for name, path in plan.sources.items():
-            known = files.names(plan.spec.name, f"source.{name}")
+            known = files.names(dataset, f"source.{name}")
             for new in (file for file in files_of(path) if one_spelling(file) not in known):
                 raise SourceChangedError(
-                    f"{new}: appeared in the source while the release was built (dataset {plan.spec.name!r}, "
+                    f"{new}: appeared in the source while the release was built (dataset {dataset!r}, "
                     f"source.{name}); remove it and run the command again, or remove {session.build_dir.out} and "
                     "start the build again"
                 )

@@ -24,7 +24,6 @@ class CellFiles(NamedTuple):
     public: str
     items: str
     bundle: str
-    """The second public file (`TaskSpec.bundle`); empty if the task has none."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -49,13 +48,8 @@ class ReleasedCell:
     length: int
     files: CellFiles
     counts: CellCounts
-    rejects: list[Reject]
-    """The questions that do not fit, in the order of the source."""
-
-    @cached_property
-    def rejected(self) -> dict[str, Reject]:
-        """The questions that do not fit, by id."""
-        return {reject.id: reject for reject in self.rejects}
+    rejects: dict[str, Reject]
+    """The questions that do not fit, by id, in the order of the source."""
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
@@ -129,7 +123,8 @@ class Released:
             return None
         if (name, length) not in self._cells:
             files = cell_files(spec, name, length, counts.questions.kept, placements)
-            rejects = [reject for reject in self._rejects if (reject.dataset, reject.length) == (name, length)]
+            own = (reject for reject in self._rejects if (reject.dataset, reject.length) == (name, length))
+            rejects = {reject.id: reject for reject in own}
             self._cells[name, length] = ReleasedCell(self.out, spec, length, files, counts.cells[shown], rejects)
         return self._cells[name, length]
 

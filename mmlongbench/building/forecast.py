@@ -18,10 +18,10 @@ from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import QUESTIONS, RowCounts
+from mmlongbench.building.stages.documents import needs_ocr
 from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
@@ -35,7 +35,6 @@ from mmlongbench.release.lock import RetrievalCounts
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.file_formats import to_json
-from mmlongbench.task.rows import Row
 
 RENDERED = 3
 """How many images are made to estimate the size and the time of an image."""
@@ -128,8 +127,8 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
                     if is_read:  # this may take hours, and nothing of a forecast is kept
                         bound = bind(spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})}))
                     (plan,), _ = plan_build([bound], build_dir, executor, shared=Path(shared))
-                    with Session(build_dir.out) as session:
-                        do_stages([plan], session, executor, stages=PREPARED)
+                    with Session(build_dir.out, [plan]) as session:
+                        do_stages(session, executor, stages=PREPARED)
                         documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
                         ocr_pages = sum(len(document.pages) for document in documents)
                         found = replace(_forecast(plan, session, probe), ocr_pages=ocr_pages)
@@ -141,7 +140,6 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
 
 
 def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
-    """Forecast a dataset from a few of its questions; the questions stage must be done."""
     spec, name = plan.spec, plan.spec.name
     dataset, rows = session.dataset(name), session.questions(name)
     lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
@@ -150,8 +148,8 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     # spread evenly over the source
     probed = [rows[number * len(rows) // probe] for number in range(probe)] if len(rows) > probe else list(rows)
     begun = time.perf_counter()
+    is_shared = isinstance(dataset.builder, SharedContextBuilder)
     if plan.corpus:
-        is_shared = isinstance(dataset.builder, SharedContextBuilder)
         dataset.negatives.add(search_for(session, name, rows if is_shared else probed))
     searched = time.perf_counter() - begun
     # the ids of the packed questions that show each image, by the path of the image
@@ -159,7 +157,15 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     cells: list[CellForecast] = []
     for length in spec.lengths:
         begun = time.perf_counter()
-        examples, rejected = _packed(dataset, rows, probed, length)
+        examples, rejected = list[PackedExample](), 0
+        if is_shared:  # the examples of all questions
+            for _, packed in pack_contexts(dataset, rows, length):
+                examples += [each for each in packed if each.question.is_home] if isinstance(packed, list) else []
+        for row in () if is_shared else probed:
+            try:
+                examples += pack_row(dataset, row, length)
+            except (DoesNotFitError, Rejected):
+                rejected += 1
         for example in examples:
             for path in example.prompt.images:
                 shown.setdefault(path, set()).add(example.id)
@@ -184,34 +190,17 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     )
 
 
-def _packed(
-    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int
-) -> tuple[list[PackedExample], int]:
-    """Return the examples of the questions in `probed`, and how many do not fit. If questions share contexts, return
-    the examples of all questions.
-    """
-    examples: list[PackedExample] = []
-    if isinstance(dataset.builder, SharedContextBuilder):
-        for _, made in pack_contexts(dataset, rows, length):
-            examples += [example for example in made if example.question.is_home] if isinstance(made, list) else []
-        return examples, 0
-    rejected = 0
-    for row in probed:
-        try:
-            examples += pack_row(dataset, row, length)
-        except (DoesNotFitError, Rejected):
-            rejected += 1
-    return examples, rejected
-
-
 def _cell(
     dataset: Dataset, questions: int, length: int, packed: list[PackedExample], rejected: int, begun: float
 ) -> CellForecast:
     """Forecast a length from its packed examples; `begun` is when the work on the length began."""
     written = sum(len(to_json(finished_record(dataset, example))) for example in packed)
     seconds = time.perf_counter() - begun
-    is_shared = isinstance(dataset.builder, SharedContextBuilder)
-    examples = len(packed) if is_shared else questions * len(dataset.placements())
+    examples = (
+        len(packed)
+        if isinstance(dataset.builder, SharedContextBuilder)
+        else questions * len(dataset.plan.bound.placements)
+    )
     scale = examples / len(packed) if packed else 0.0
     dry = [example for example in packed if example.ran_dry]
     # what runs out is the most frequent role beside gold and needles
@@ -232,9 +221,6 @@ def _cell(
 
 
 def _image_files(shown: dict[str, set[str]], probed: int, asked: int, dataset: Dataset) -> int:
-    """Estimate the number of different images of all questions. If the number of images in the sources is known, the
-    estimate is never larger.
-    """
     if not probed:
         return 0
     own = sum(len(ids) == 1 for ids in shown.values()) if probed > 1 else 0  # the other images are shared by questions
@@ -244,7 +230,6 @@ def _image_files(shown: dict[str, set[str]], probed: int, asked: int, dataset: D
 
 
 def _image_cost(dataset: Dataset, shown: Sequence[str]) -> tuple[float, float]:
-    """Return the mean (bytes, seconds) of an image, measured on a few images."""
     sizes, begun = [], time.perf_counter()
     images = dataset.sources.images if dataset.sources.has_images else None
     for path in shown[:: max(1, len(shown) // RENDERED)][:RENDERED]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.ocr_texts import OCR_TEXTS
 from mmlongbench.building.source_files import SOURCE_FILES
+from mmlongbench.building.stages.documents import OCR_TEXTS
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.files import TEMPORARY, file_lock
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS

@@ -22,20 +22,21 @@ from mmlongbench.building.build_plan import (
     portable,
     save_plans,
 )
-from mmlongbench.building.differences import differences, joined, of_plans, of_saved
+from mmlongbench.building.differences import Described, by_source, differences, joined, of_plans
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.out_folder import discard_made, has_expensive_results
 from mmlongbench.building.source_files import (
     SourceFile,
     SourceFiles,
     files_of,
     fingerprint,
-    hash_others,
+    hash_files,
     stamp_of,
     unchanged_while_planned,
+    when_compared,
 )
-from mmlongbench.documents.ocr import ocr_engine
+from mmlongbench.building.stages.documents import needs_ocr
+from mmlongbench.documents.ocr import ocr_engine, ocr_version
 from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError, nearest
 from mmlongbench.io.files import write_whole
@@ -67,7 +68,10 @@ def check_manifest(manifest: Manifest) -> list[Bound]:
         refuse_secrets(spec)
         bound = bind(spec)
         check_plugins(bound)
-        check_ocr(bound)
+        if needs_ocr(bound):  # on this machine
+            ocr_engine()
+        elif bound.spec.pages.ocr is True:
+            ocr_version()
         datasets.append(bound)
     return datasets
 
@@ -83,17 +87,9 @@ def plan_build(
     is_restart: bool = False,
     shared: Path | None = None,
 ) -> tuple[list[DatasetPlan], tuple[str, ...]]:
-    """Find and fingerprint the sources of datasets that `check_manifest` has bound, and save the plan. Return the
-    plans, and notes for the user.
-
-    If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
-    (`has_expensive_results`), the build starts again; a note says what changed. `is_restart` discards the results of an
-    unfinished build, whatever they are, but only after the new build is planned; so a manifest that cannot be built
-    discards nothing. Samples, corpora and caches that the new build uses stay. `shared`: see `plan_datasets`.
-
-    Raises:
-        BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
-
+    """Find and fingerprint the sources of datasets that `check_manifest` has bound, and save the plan (see
+    `plan_datasets`, `save_or_refuse`). Return the plans, and notes for the user. Results of an unfinished build are
+    discarded only after the new build is planned, so that a manifest that cannot be built discards nothing.
     """
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
@@ -104,13 +100,9 @@ def plan_build(
 def save_or_refuse(
     plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, *, is_restart: bool = False
 ) -> tuple[str, ...]:
-    """Save the plans. If the folder has results of other plans, discard cheap ones, and return a note about that;
-    refuse a folder with expensive ones, so that two builds are never mixed. `is_restart` discards all results.
-
-    Raises:
-        BuildError: the folder holds an unfinished build that differs, or one whose plan is lost; the error says what
-            differs.
-
+    """Save the plans. If the folder has results of other plans, discard cheap ones, and return a note that says what
+    differs; refuse a folder with expensive ones (`has_expensive_results`), so that two builds are never mixed.
+    `is_restart` discards all results; samples, corpora and caches that the new build uses stay.
     """
     before = None if is_restart else load_interrupted_plan(build_dir)
     changes: list[str] = []
@@ -118,7 +110,8 @@ def save_or_refuse(
         files: list[SourceFile] = []
         with suppress(BuildError), closing(SourceFiles(build_dir)) as saved:  # else only the manifests are compared
             files = saved.all()
-        changes = differences(of_saved(before, files), of_plans(plans, versions()))
+        described = Described(before.public, before.versions, by_source(files, before.plans.values()))
+        changes = differences(described, of_plans(plans, versions()))
         if changes and has_expensive_results(build_dir, before.plans):
             raise BuildError(
                 f"--out {build_dir.out}: already holds an unfinished build that differs ({joined(changes)}); use "
@@ -354,7 +347,6 @@ def _find_sources(
 
 
 def _check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
-    """Refuse errata if their file does not exist, or if they set a field of `Reader.fixed_fields`."""
     if spec.errata is None:
         return
     if not spec.errata.is_file():
@@ -374,10 +366,6 @@ def extract_sources(
 
     What an earlier plan extracted is used again if a description of the sources and of the software, which is saved
     beside it, is still true. A killed process leaves no description, so its files are written again.
-
-    Raises:
-        BuildError: the folder of the build cannot be written.
-
     """
     if type(reader).extract is Reader.extract:
         return dict(sources)
@@ -409,21 +397,17 @@ def extract_sources(
 
 
 def _documents(spec: DatasetSpec, reader: Reader[Row], sources: Mapping[str, Path]) -> Mapping[str, Pages | Fault]:
-    """Return the documents of a reader, by id; refuse values of other types."""
     with calling("reader", spec.reader, "documents()"):
         documents: object = reader.documents(sources)
-    fault = ""
     if not isinstance(documents, Mapping):
         fault = f"returned a {type(documents).__name__}, expected a mapping of ids to documents"
         raise broken("reader", spec.reader, "documents()", fault)
     for id, pages in documents.items():
         if not isinstance(id, str):
-            fault = fault or f"the id of a document is {id!r}, expected a text"
-        elif not isinstance(pages, Pages | Fault):
-            said = f"a {type(pages).__name__}, expected the path of a PDF, PageImages or a Fault"
-            fault = fault or f"document {id!r} is {said}"
-    if fault:
-        raise broken("reader", spec.reader, "documents()", fault)
+            raise broken("reader", spec.reader, "documents()", f"the id of a document is {id!r}, expected a text")
+        if not isinstance(pages, Pages | Fault):
+            fault = f"a {type(pages).__name__}, expected the path of a PDF, PageImages or a Fault"
+            raise broken("reader", spec.reader, "documents()", f"document {id!r} is {fault}")
     return documents
 
 
@@ -454,7 +438,6 @@ def _plan_corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Pa
 
 
 def _model_sha256(name: str, revision: str | None) -> str:
-    """Return the SHA-256 of the files of a model, before the long work."""
     from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
 
     need_libraries()
@@ -462,7 +445,6 @@ def _model_sha256(name: str, revision: str | None) -> str:
 
 
 def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
-    """Yield the files that the bytes of the release depend on, apart from the sources."""
     spec, paths = bound.spec, dict[str, list[Path]]()
     if spec.errata:
         paths[ERRATA] = [spec.errata]
@@ -486,7 +468,12 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
 
         paths["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
     for source, files in paths.items():
-        yield from hash_others(spec.name, source, files, progress)
+        when = when_compared(files)
+        with progress.bar(f"{spec.name}: fingerprints of {source}", len(files)) as advance:
+            for path, hashed in hash_files(files, advance):
+                if isinstance(hashed, OSError):
+                    raise hashed
+                yield SourceFile(path, spec.name, source, hashed, when[path])
 
 
 def _corpus_tables(folder: Path) -> list[Path]:

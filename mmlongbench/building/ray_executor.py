@@ -39,7 +39,6 @@ class RayExecutor(Executor):
     remote: Remote | None = None
     """The URL of the release, if the nodes share no folder."""
     nodes: Counter[str] = field(default_factory=Counter)
-    """How many shards each node has run."""
     _rounds: int = field(default=0, init=False)
     _connection: ExitStack = field(default_factory=ExitStack, init=False)
 
@@ -141,5 +140,4 @@ def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[st
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of an error's message, or its type if the message is empty."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building import shard_results
+from mmlongbench.building.build import log_of
 from mmlongbench.building.build_dir import WORKING, BuildDir, Shard
-from mmlongbench.building.build_log import log_of
 from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
@@ -42,7 +42,7 @@ class Remote:
             here = folder / name
             if not here.is_file() or here.stat().st_size != size:
                 with (
-                    self._opened() as (files, root),
+                    self.opened() as (files, root),
                     atomic_write(here) as file,
                     files.open(f"{root}/{name}", "rb") as there,
                 ):
@@ -52,7 +52,7 @@ class Remote:
         """Upload files in the given order. A file gets its final name at the URL only when it is complete."""
         unique = f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}"
         for path in paths:
-            with self._opened() as (files, root):
+            with self.opened() as (files, root):
                 parent, _, last = f"{root}/{path.relative_to(folder).as_posix()}".rpartition("/")
                 files.makedirs(parent, exist_ok=True)
                 files.put_file(str(path), f"{parent}/{unique}-{last}")
@@ -60,11 +60,7 @@ class Remote:
 
     def push_new(self, folder: Path) -> None:
         """Upload what is missing at the URL or has another size there: first files of the release, then the working
-        folder, last the lock.
-
-        Raises:
-            BuildError: a file that the lock names is missing at the URL; then the lock is not uploaded.
-
+        folder, last the lock, unless a file that it names is missing at the URL.
         """
         there, new = self._sizes(), []
         for path in sorted(folder.rglob("*")):
@@ -87,12 +83,12 @@ class Remote:
 
     def has(self, name: str) -> bool:
         """Return whether a file or a folder exists at the URL."""
-        with self._opened() as (files, root):
+        with self.opened() as (files, root):
             return bool(files.exists(f"{root}/{name}"))
 
     def sweep(self) -> None:
         """Remove the working folder at the URL, and half-written files of killed processes."""
-        with self._opened() as (files, root):
+        with self.opened() as (files, root):
             for path in files.find(root):
                 if Path(path).name.startswith(TEMPORARY):
                     files.rm(path)
@@ -100,20 +96,14 @@ class Remote:
 
     def discard(self, names: Iterable[str]) -> None:
         """Remove files and folders at the URL, by their path in the release."""
-        with self._opened() as (files, root):
+        with self.opened() as (files, root):
             for name in names:
                 if files.exists(f"{root}/{name}"):
                     files.rm(f"{root}/{name}", recursive=True)
 
-    def push_log(self, log: Path) -> None:
-        """Upload this machine's run log, to a place beside the release."""
-        if log.is_file():
-            with self._opened() as (files, root):
-                files.put_file(str(log), f"{root}.{socket.gethostname()}.log")
-
     def _sizes(self, below: str = "") -> dict[str, int]:
         """Return the size of each file at the URL, by its path in the release, without files of unfinished uploads."""
-        with self._opened() as (files, root):
+        with self.opened() as (files, root):
             files.invalidate_cache()
             start = f"{root}/{below}".rstrip("/")
             found = files.find(start, detail=True) if files.exists(start) else {}
@@ -121,7 +111,7 @@ class Remote:
             return {name: size for name, size in names.items() if not Path(name).name.startswith(TEMPORARY)}
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Any, str]]:
+    def opened(self) -> Iterator[tuple[Any, str]]:
         """Give (file system of fsspec, which has no types, path of the release in it); errors inside the block become
         errors that name the URL.
         """
@@ -202,6 +192,8 @@ def placed(out: str, executor: Executor) -> Iterator[tuple[Path, Executor]]:
             remote.push_new(folder)
         finally:
             with suppress(BuildError):  # after a first error, a second one says nothing new
-                remote.push_log(log_of(folder))
+                if (log := log_of(folder)).is_file():
+                    with remote.opened() as (files, root):
+                        files.put_file(str(log), f"{root}.{socket.gethostname()}.log")
         if (folder / LOCK).is_file():
             remote.sweep()

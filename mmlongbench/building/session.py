@@ -1,12 +1,13 @@
 """A session: everything of one build that one process holds open. Each part is opened once, when it is first needed."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
+from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plan
 from mmlongbench.building.dataset import Dataset, StoredRows, open_dataset
 from mmlongbench.building.finished_release import Released, ReleasedCell
 from mmlongbench.building.shard_results import QUESTIONS, RECORDS, ROWS, Asked, RowCounts, ShownImages
@@ -35,34 +36,35 @@ class Session(AbstractContextManager["Session"]):
     `questions` after the stage questions, and `needed_images` after the stage records.
     """
 
-    def __init__(self, out: Path) -> None:
-        """`out` is the folder of a release whose plan has been saved."""
+    def __init__(self, out: Path, plans: Iterable[DatasetPlan] | None = None) -> None:
+        """`out` is the folder of a release whose plan has been saved; it is read unless it is given."""
         self.build_dir = BuildDir(out)
-        self._plans: dict[str, DatasetPlan] | None = None
+        self._given = plans
         self._datasets: dict[str, Dataset] = {}
         self._questions: dict[str, Sequence[Row]] = {}
         self._hashed_ids: dict[str, frozenset[str]] = {}
         self._searches: dict[str, Search] = {}
         self._needed: dict[str, NeededImages] = {}
-        self._source_files: SourceFiles | None = None
-        self._released: Released | None = None
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
+    @cached_property
     def plans(self) -> Mapping[str, DatasetPlan]:
-        """Return the plans of all datasets, by name."""
-        if self._plans is None:
-            self._plans = load_plans(self.build_dir)
-        return self._plans
+        """The plans of all datasets, by name."""
+        if self._given is None:
+            return load_plan(self.build_dir).plans
+        return {plan.spec.name: plan for plan in self._given}
 
-    @property
+    @cached_property
     def source_files(self) -> SourceFiles:
         """The source files as they were fingerprinted."""
-        if self._source_files is None:
-            self._source_files = SourceFiles(self.build_dir)
-        return self._source_files
+        return SourceFiles(self.build_dir)
+
+    @cached_property
+    def released(self) -> Released | None:
+        """The finished release that this build extends; None if it extends none."""
+        return Released(self.build_dir.extended) if self.build_dir.extended else None
 
     def dataset(self, name: str) -> Dataset:
         """Return a dataset with its documents, pictures and corpus."""
@@ -151,13 +153,6 @@ class Session(AbstractContextManager["Session"]):
             self._needed[name] = frozenset(pages.difference(pictures, made)), tuple(sorted(left.items()))
         return self._needed[name]
 
-    @property
-    def released(self) -> Released | None:
-        """The finished release that this build extends; None if it extends none."""
-        if self._released is None and self.build_dir.extended:
-            self._released = Released(self.build_dir.extended)
-        return self._released
-
     def taken(self, name: str, length: int) -> ReleasedCell | None:
         """Return what the extended release has of a dataset at a length; None if it has nothing."""
         if self.released is None or self.released.kept(name) is None:
@@ -185,7 +180,6 @@ class Session(AbstractContextManager["Session"]):
             dataset.close()
         for opened in (self._datasets, self._questions, self._hashed_ids, self._searches, self._needed):
             opened.clear()
-        self._released = None
-        if self._source_files is not None:
-            self._source_files.close()
-            self._source_files = None
+        self.__dict__.pop("released", None)
+        if "source_files" in self.__dict__:
+            self.__dict__.pop("source_files").close()

@@ -91,7 +91,6 @@ class FoundNegatives:
     """The hard negatives of a query."""
 
     id: str
-    """The id of the query (`Query.id`)."""
     numbers: list[int]
     """The passage numbers of the hard negatives, hardest first."""
     rejected: dict[str, int]
@@ -106,7 +105,6 @@ class RankedPages:
     pages: list[tuple[str, int]]
     """(document, page from 0), the best first (`PageRanking.pages`)."""
     gold_ranks: list[int]
-    """The ranks of the pages that hold the answer (`PageRanking.gold_ranks`)."""
 
 
 @dataclass(slots=True)
@@ -222,7 +220,6 @@ CellLine: TypeAlias = Annotated[WrittenCell | Reject, Field(discriminator="kind"
 Line: TypeAlias = (
     DocumentLine | RowLine | RankedPages | QuestionLine | FoundNegatives | RecordLine | MadeImage | CellLine
 )
-"""Any line that a stage writes."""
 
 DOCUMENTS: TypeAdapter[DocumentLine] = TypeAdapter(DocumentLine)
 ROWS: TypeAdapter[RowLine] = TypeAdapter(RowLine)

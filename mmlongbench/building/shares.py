@@ -14,18 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build import NO_DEMANDS, Built, Demands, do_shards, do_stages, rejects_of
+from mmlongbench.building.build import NO_DEMANDS, Built, Demands, do_shards, do_stages, logged, rejects_of
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_log import logged
-from mmlongbench.building.build_plan import DatasetPlan, SavedPlan, load_interrupted_plan, portable, save_page_seconds
+from mmlongbench.building.build_plan import DatasetPlan, load_plan, portable, save_page_seconds
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
 from mmlongbench.building.planning import check_manifest, plan_build, with_kept_code
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import shortfalls_of
+from mmlongbench.building.stages.documents import needs_ocr
 from mmlongbench.building.stages.table import PREPARED, STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
@@ -52,12 +51,6 @@ def run_stage(
     `share` is such as `3/64`, the third of 64 shares; None is the whole. Of `demands`, `min_kept` is for `prepare`
     only; questions that do not fit at a length are not counted there. `is_restart`: `prepare` discards an unfinished
     build.
-
-    Raises:
-        BuildError: an earlier stage is not done; another build uses the folder; the folder was prepared with another
-            manifest; or an option does not belong to the stage.
-        StrictStop, TooFewKept: see `demands`.
-
     """
     number, slash, of = (share or "1/1").partition("/")
     if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) < 10**6):
@@ -73,8 +66,8 @@ def run_stage(
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
             plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=is_restart)
-            with logged(build_dir.out), Session(build_dir.out) as session:
-                return do_stages(plans, session, executor, demands, PREPARED), notes
+            with logged(build_dir.out), Session(build_dir.out, plans) as session:
+                return do_stages(session, executor, demands, PREPARED), notes
     if is_restart or demands.min_kept:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
     with _locked(build_dir, is_alone=False):
@@ -98,31 +91,24 @@ def run_stage(
 
 def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Built:
     """Run the cells stage of a release whose other stages are done, and write the lock last. `tasks` are the task files
-    of the manifest; a folder never makes code run by itself.
-
-    Raises:
-        BuildError: shards of another stage are not done; the error says how many, and which command to run. Or a task
-            file is missing, or differs from the one that the build was prepared with.
-
+    of the manifest, as the build was prepared with; a folder never makes code run by itself.
     """
     build_dir = BuildDir(resolved(out))
     with _locked(build_dir, is_alone=True):
-        plans = list(_saved(build_dir).plans.values())
         given = [TaskFile(path, "") for path in tasks.paths]
-        _refuse_other_code(plans, given, build_dir, "add --task {} to the command")
         with Session(build_dir.out) as session:
+            _refuse_other_code(session.plans.values(), given, build_dir, "add --task {} to the command")
             cells = stage_named("cells")
-            for plan in plans:
-                _refuse_undone(STAGES[: STAGES.index(cells)], plan.spec.name, session)
+            for name in session.plans:
+                _refuse_undone(STAGES[: STAGES.index(cells)], name, session)
             with logged(build_dir.out):
-                do_stages(plans, session, executor, stages=[cells])
-                lock = finish(plans, session, executor)
+                do_stages(session, executor, stages=[cells])
+                lock = finish(session, executor)
         shutil.rmtree(build_dir.root)
     return Built(build_dir.out, lock, False, (), shortfalls_of(lock, build_dir.out))
 
 
 def _refuse_undone(stages: Sequence[Stage], name: str, session: Session) -> None:
-    """Refuse to go on with a dataset if some shards of these stages are not done."""
     for stage in stages:
         shards = stage.shards(session, name)
         missing = [shard for shard in shards if not session.build_dir.is_done(shard)]
@@ -134,18 +120,11 @@ def _refuse_undone(stages: Sequence[Stage], name: str, session: Session) -> None
             )
 
 
-def _saved(build_dir: BuildDir) -> SavedPlan:
-    saved = load_interrupted_plan(build_dir)
-    if saved is None:
-        raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")
-    return saved
-
-
 def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
     """Refuse a manifest that differs from the one that the folder was prepared with, also in its code or in the
     versions of packages. The files of the sources are not read here: each shard checks those that it reads.
     """
-    saved = _saved(build_dir)
+    saved = load_plan(build_dir)
     plans = saved.plans
     given = [file for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader)]
     _refuse_other_code(plans.values(), given, build_dir, "give the manifest that names {}")

@@ -135,12 +135,8 @@ def fingerprint(
     """Hash the sources of a dataset; a document that is too large is refused without being read.
 
     Return the fingerprint of each source by its name, the usable documents by the names of their folders in the
-    release, why each other document is refused, by id, and all files.
-
-    Raises:
-        OSError: a file that is not part of a document cannot be read.
-        ManifestError: `exclude` names a document that does not exist.
-
+    release, why each other document is refused, by id, and all files. Raises OSError if a file that is not part of a
+    document cannot be read.
     """
     refused, too_large = _refused_unread(spec, documents)
     parts = {file for pages in documents.values() if not isinstance(pages, Fault) for file in parts_of(pages)}
@@ -176,7 +172,15 @@ def fingerprint(
         source_files += [SourceFile(path, *about, hashes[path], when.get(path, Compared.WHERE_READ)) for path in below]
     outside = hashes.keys() - {file.path for file in source_files}
     source_files += [SourceFile(path, spec.name, "a document", hashes[path]) for path in hashes if path in outside]
-    fingerprints = {name: _of_source(root, files[name], hashes) for name, root in sources.items()}
+    fingerprints: dict[str, SourceFingerprint] = {}
+    for name, root in sources.items():
+        if root.is_file():
+            sha256 = hashes[root].sha256
+        else:  # the hash of a list, which has the hash and the path of each file
+            lines = (f"{hashes[path].sha256}  {path.relative_to(root).as_posix()}\n" for path in files[name])
+            sha256 = hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+        size = sum(path.stat().st_size for path in files[name])
+        fingerprints[name] = {"files": len(files[name]), "bytes": size, "sha256": sha256}
     return fingerprints, usable, refused, source_files
 
 
@@ -203,18 +207,6 @@ def _refused_unread(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -
     return refused, too_large
 
 
-def _of_source(root: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> SourceFingerprint:
-    """Return the fingerprint of a source. The `sha256` of a folder is the hash of a list, which has the hash and the
-    path of each file.
-    """
-    size = sum(path.stat().st_size for path in files)
-    if root.is_file():
-        return {"files": 1, "bytes": size, "sha256": hashes[root].sha256}
-    lines = "".join(f"{hashes[path].sha256}  {path.relative_to(root).as_posix()}\n" for path in files)
-    sha256 = hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
-    return {"files": len(files), "bytes": size, "sha256": sha256}
-
-
 def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
     """Return when each file of a source is compared; files of documents must not be among them. If there are more than
     `MAX_TABLES`, pictures are compared only when they are read, since they are read by name. If more than `MAX_TABLES`
@@ -225,16 +217,6 @@ def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
     tables = {path for path in paths if path.suffix.lower() not in PICTURE_ENDINGS}
     when = Compared.EACH_SHARD if len(tables) <= MAX_TABLES else Compared.EACH_STAGE
     return {path: when if path in tables else Compared.WHERE_READ for path in paths}
-
-
-def hash_others(dataset: str, source: str, paths: Sequence[Path], progress: Progress) -> Iterator[SourceFile]:
-    """Hash files that a dataset reads besides its sources, such as those of a corpus, a tokenizer or a model."""
-    when = when_compared(paths)
-    with progress.bar(f"{dataset}: fingerprints of {source}", len(paths)) as advance:
-        for path, hashed in hash_files(paths, advance):
-            if isinstance(hashed, OSError):
-                raise hashed
-            yield SourceFile(path, dataset, source, hashed, when[path])
 
 
 def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[tuple[Path, Hashed | OSError]]:
@@ -311,7 +293,6 @@ class _Files(Store):
     unique: ClassVar[int] = 3
 
     def unusable(self, error: Exception) -> BuildError:
-        """Return the error to raise when the file cannot be written or read."""
         done, todo = "written", "run the command again"
         if self.is_frozen:
             done, todo = "read", "run the build, or its stage prepare, again"
@@ -395,17 +376,14 @@ class SourceFiles:
                 raise self._changed(file)
             self._proven[path] = stamp
 
-    def check_all(self, advance: Callable[[], None]) -> None:
+    def check_all(self, progress: Progress) -> None:
         """Hash every file again; the `SourceChangedError` names the first that has changed or is gone."""
         known = {file.path: file for file in self._select(_READ)}
-        found = hash_files(list(known), advance)
+        with progress.bar("finish: sources compared", len(known)) as advance:
+            found = list(hash_files(list(known), advance))
         changed = [path for path, now in found if isinstance(now, OSError) or now.sha256 != known[path].hashed.sha256]
         if changed:
             raise self._changed(known[changed[0]], len(changed) - 1)
-
-    def count(self) -> int:
-        """Return how many files `check_all` hashes."""
-        return sum(1 for _ in self._select(_READ))
 
     def names(self, dataset: str, source: str) -> set[Path]:
         """Return the paths of the files of one source."""
@@ -426,7 +404,6 @@ class SourceFiles:
         self._saved.close()
 
     def _select(self, where: str, *values: Value) -> Iterator[SourceFile]:
-        """Yield the files for which a condition of SQL is true."""
         try:
             for name, dataset, source, sha256, stamp, compared in self._saved.select(where, *values):
                 path = Path(os.fsdecode(name.removeprefix(_OURS)))

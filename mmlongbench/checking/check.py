@@ -157,10 +157,10 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
         dataset.add(BUILT, [failure_of(error)])
         return
     (plan,) = plans
-    session, failures = open_sessions.enter_context(Session(build_dir.out)), list[Failure]()
+    session, failures = open_sessions.enter_context(Session(build_dir.out, plans)), list[Failure]()
     try:
-        do_stages(plans, session, executor)
-        finish(plans, session, executor)
+        do_stages(session, executor)
+        finish(session, executor)
         dataset.is_built = True
     except (SourceError, ManifestError):
         raise

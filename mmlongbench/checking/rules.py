@@ -346,7 +346,7 @@ def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failu
 
 def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
     """Yield every needle that is not listed, or that is further from its depth than half of the largest unit."""
-    if world.dataset.placements() == (None,):
+    if world.dataset.plan.bound.placements == (None,):
         raise Skipped("the task puts nothing at a depth")
     for length in world.lengths:
         for row, examples in world.packed(length):

@@ -233,9 +233,9 @@ def _look(built: BuiltRelease) -> SecondLook:
         build_dir, executor = BuildDir(built.out), LocalExecutor(built.workers, _QUIET)
         build_dir.root.mkdir(parents=True)
         plans, _ = plan_build(check_manifest(built.manifest), build_dir, executor)
-        with Session(built.out) as session:
-            do_stages(plans, session, executor)
-            finish(plans, session, executor)
+        with Session(built.out, plans) as session:
+            do_stages(session, executor)
+            finish(session, executor)
             questions = tuple(session.questions(spec.name))
             world = World(session.dataset(spec.name), questions, built.lengths, built.out)
             packed = _first_other(packed_prompts(world), built.packed)

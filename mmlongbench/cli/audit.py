@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from mmlongbench.cli.console import print_table, say, screen_width
+from mmlongbench.cli.console import print_table, say, say_wrapped, screen_width
 from mmlongbench.cli.options import (
     FOLDER,
     NEW_FILE,
@@ -46,10 +46,8 @@ _IMAGES = click.option(
     type=FOLDER,
     help="The folder that image paths of public files are relative to; mmlb_image/ beside mmlb_data/ by default.",
 )
-_NAMED = 4
-"""How many models a note names; of more models, it says the number."""
-_LINES = 10
-"""How many lines say what does not fit."""
+_NAMED = 4  # how many models a note names; of more models, it says the number
+_LINES = 10  # how many lines say what does not fit
 
 
 @click.command()
@@ -135,7 +133,7 @@ def audit(
     if not (as_csv or as_json):
         _show_problems(audits)
     for note in notes:
-        say(note, err=is_silent)
+        say_wrapped(note, err=is_silent)
     if not audits:
         say(f"{paths[0]}: holds no public file", err=True)
     if html:
@@ -262,7 +260,6 @@ def stats(paths: tuple[Path, ...], images: Path | None, with_paper: bool, as_jso
 def _writing(
     stack: ExitStack, release: Path, models: Sequence[Model], per_example: Path | None, items: Path | None
 ) -> Visit | None:
-    """Return a function that writes a row for every example or unit; None if nothing is to be written."""
     if not (per_example or items):
         return None
     add_example = stack.enter_context(writing(per_example)) if per_example else None
@@ -321,7 +318,7 @@ def _show_shrinking(target: Target, model: Model, *, is_aside: bool) -> None:
             f"resize images by {factor:.2f}; the costliest example ({at.where}) then has {at.tokens:,} of "
             f"{window}; without resizing, an example has up to {whole.tokens:,}"
         )
-    say(f"{name}: {said}", err=is_aside)
+    say_wrapped(f"{name}: {said}", err=is_aside)
     if whole.over_images:
         more = "examples have more images than a request may hold, at any size"
         say(f"{name}: {whole.over_images:,} {more}", err=is_aside)
@@ -330,7 +327,6 @@ def _show_shrinking(target: Target, model: Model, *, is_aside: bool) -> None:
 
 
 def show_audit(audits: Sequence[FileAudit]) -> None:
-    """Print one line for each file."""
     title = "audit: n examples; fill = (prompt + reserve) / L; text and image tokens are means; bad = problems"
     rows: list[tuple[Value, ...]] = []
     for audit in audits:
@@ -351,7 +347,6 @@ def show_audit(audits: Sequence[FileAudit]) -> None:
 
 
 def _values(audits: Sequence[FileAudit], models: Sequence[Model]) -> Iterator[list[object]]:
-    """Yield the table of an audit as rows of values; the first row has the names of the columns."""
     kinds = ("mean", "max", "over_window", "over_images", "refused")
     heads = ("file", "length", "examples", "fill_mean", "fill_min", "fill_max", "text", "image", "images", "problems")
     yield [*heads, *(f"{model.name}_{kind}" for model in models for kind in kinds)]
@@ -392,7 +387,7 @@ def _show_models(audits: Sequence[FileAudit], models: Sequence[Model]) -> None:
             if tally.refused:
                 lines.append(f"{where}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
     for line in lines[:_LINES]:
-        say(line)
+        say_wrapped(line)
     if (more := len(lines) - _LINES) > 0:
         say(f"… and {more:,} more lines of what does not fit; --json has them all")
 
@@ -424,7 +419,6 @@ def _cost(tally: ModelTally) -> str:
 
 
 def _show_histograms(audits: Sequence[FileAudit]) -> None:
-    """Print histograms of how much of their length the examples fill, and how much of each model's window."""
     rows: list[tuple[Value, ...]] = []
     for audit in audits:
         if audit.examples and audit.length:
@@ -454,7 +448,7 @@ def _bars(counts: Sequence[int]) -> str:
 def _show_problems(audits: Sequence[FileAudit]) -> None:
     for audit in audits:
         for kind, number in audit.problems.items():
-            say(f"{audit.file}: {kind}: {number}×, first {audit.first[kind]}", err=True)
+            say_wrapped(f"{audit.file}: {kind}: {number}×, first {audit.first[kind]}", err=True)
 
 
 def _show_remarks(audits: Sequence[FileAudit]) -> None:
@@ -462,12 +456,12 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
     how many of these have each fault.
     """
     for said in _counted(audits):
-        say(said)
+        say_wrapped(said)
     # files of which every example has one same fault share a line
     lines: dict[tuple[str, ...], list[tuple[FileAudit, RemarkTally]]] = {}
     for audit in audits:
         if audit.recall:
-            say(f"{audit.file}: pages with the answer: {said_recall(audit.recall)}")
+            say_wrapped(f"{audit.file}: pages with the answer: {said_recall(audit.recall)}")
         for subject, tally in audit.remarks.items():
             is_shared = [*tally.faults.values()] == [tally.examples]
             key = (subject, *tally.faults) if is_shared else (subject, "in", audit.file)
@@ -477,4 +471,4 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
         examples, faults = sum(tally.examples for _, tally in files), sum((t.faults for _, t in files), Counter[str]())
         found = [f"{number:,} {fault} (first {first.first[fault]})" for fault, number in faults.items()]
         where = audit.file if len(files) == 1 else f"{len(files)} files"
-        say(f"{where}: {subject}: {examples:,}, {'; '.join(found) if found else 'all right'}")
+        say_wrapped(f"{where}: {subject}: {examples:,}, {'; '.join(found) if found else 'all right'}")

@@ -40,8 +40,7 @@ from mmlongbench.release.release import open_release
 from mmlongbench.table import Table
 
 _MB = 1024 * 1024
-_REJECTS = 20
-"""How many rejected rows `plan` prints."""
+_REJECTS = 20  # how many rejected rows `plan` prints
 limit_option = click.option(
     "--limit", type=COUNT, help="The maximum number of questions of each dataset; which ones is drawn."
 )
@@ -166,14 +165,7 @@ def build(
         click.echo(json.dumps(summary))
     elif not quiet:
         _show_build(built, task_files(manifest))
-    counts = [data.questions for data in built.lock.readable.values()]
-    if not any(count.kept for count in counts):
-        read = sum(count.read for count in counts)
-        rejected = sum(sum(count.rejected.values()) for count in counts)
-        skipped = sum(sum(count.skipped.values()) for count in counts)
-        also = f", {skipped} skipped" if skipped else ""
-        say(f"no question was kept: {read} read, {rejected} rejected{also}, see {out}/{REJECTS}", err=True)
-        sys.exit(1)
+    _end_if_empty(built)
 
 
 @click.command()
@@ -188,6 +180,30 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
         built = replace(finish_release(folder, executor, TaskFiles(task_files)), out=release)
     if not quiet:
         _show_build(built, task_files)
+    _end_if_empty(built)
+
+
+def _empty_datasets(built: Built) -> list[str]:
+    """Return the datasets that have no example at any length."""
+    cells = {name: data.cells.values() for name, data in built.lock.readable.items()}
+    return [name for name, of_dataset in cells.items() if not any(cell.examples for cell in of_dataset)]
+
+
+def _end_if_empty(built: Built) -> None:
+    """Exit with 1 if a dataset has no example at any length; name it, with the most frequent reason for a reject."""
+    shortfalls = {shortfall.dataset: shortfall for shortfall in built.shortfalls}
+    for name in (empty := _empty_datasets(built)):
+        counts = built.lock.readable[name].questions
+        said = f"{counts.read:,} read, {sum(counts.rejected.values()):,} rejected"
+        if skipped := sum(counts.skipped.values()):
+            said += f", {skipped:,} skipped"
+        if name in shortfalls:
+            reason, number = next(iter(shortfalls[name].rejected.items()))
+            said += f", most often {number:,} × {reason}"
+        where = f"{without_secrets(str(built.out))}/{REJECTS}"
+        say(f"error: dataset {name!r}: no question was kept: {said}; see {where}", err=True)
+    if empty:
+        sys.exit(1)
 
 
 def _show_build(built: Built, tasks: Iterable[Path]) -> None:
@@ -218,15 +234,18 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
             say("  warning: the corpus was built before Wikidata ids were kept: articles are joined by title alone;")
             say("  to join by the ids, build the corpus again into a new folder (`mmlongbench corpus build`)")
         _show_documents(data.documents)
-    if any(cell.examples for data in built.lock.readable.values() for cell in data.cells.values()):
+    empty = _empty_datasets(built)
+    if len(empty) == len(built.lock.readable):
+        say(f"{built.out} has no example: no question was kept; {REJECTS} there says why")
+    elif empty:
+        say(f"{built.out} has no example of {', '.join(empty)}; {REJECTS} there says why")
+    else:
         here = Path.cwd()
         paths = (task.relative_to(here) if task.is_relative_to(here) else task for task in dict.fromkeys(tasks))
         audit = shlex.join(
             ["mmlongbench", "audit", str(built.out), *(w for path in paths for w in ("--task", str(path)))]
         )
         say(f"{built.out} {'was complete already' if built.was_complete else 'is complete'}; `{audit}` counts it again")
-    else:
-        say(f"{built.out} has no example: no question was kept; {REJECTS} there says why")
     _warn_of_unfilled(built, tasks)
     for shortfall in built.shortfalls:
         say(f"warning: {shortfall.dataset}: kept {shortfall.kept:,} of {shortfall.of:,} questions", err=True)
@@ -239,12 +258,10 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
 
 _FULL = 0.9
 """A context that is filled less than this, because the units run out, is not of its length."""
-_READ = 200
-"""How many records are read to say how full their contexts are."""
+_READ = 200  # how many records are read to say how full their contexts are
 
 
 def _warn_of_unfilled(built: Built, tasks: Iterable[Path]) -> None:
-    """Print on standard error which contexts are far from full, because the units run out."""
     cells = [(name, *cell) for name, data in built.lock.readable.items() for cell in data.cells.items()]
     dry = [(name, length, cell.missing_units) for name, length, cell in cells if cell.ran_dry]
     if not dry or "://" in str(built.out):
@@ -264,7 +281,6 @@ def _warn_of_fill(dataset: str, length: str, fill: float, missing: int) -> None:
 
 
 def _show_cell(length: str, cell: CellCounts) -> None:
-    """Print what was missing or left out at a length, and how often values occur that should be equally common."""
     if cell.missing_units:
         missing = f"up to {cell.missing_units:,} units are missing; no unit is repeated"
         say(f"  {length}: the sources were exhausted before the length was full: {missing}")

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from textwrap import wrap
 
 import click
 
 import mmlongbench as mm
 from mmlongbench.building.suspects import ERRATA_HEAD, examine
 from mmlongbench.checking.findings import Checked, Finding
-from mmlongbench.cli.console import print_table, say
+from mmlongbench.cli.console import print_table, say, say_wrapped
 from mmlongbench.cli.options import (
     COUNT,
     NEW_FILE,
@@ -101,17 +100,15 @@ def check(manifest: Manifest, lengths: str | None, limit: int, as_json: bool, qu
         sys.exit(1)
 
 
-_WIDTH = 80
-"""The width in characters of what is printed."""
+_WIDTH = 80  # the width in characters of what is printed
 
 
 def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
-    """Print the datasets, a table of the rules, and every failure; with `is_debug`, also tracebacks."""
     if not is_quiet:
         for dataset in checked.datasets:
             lengths = ", ".join(map(format_length, dataset.lengths))
             code = f"runs {', '.join(dataset.code)}"
-            _say_wrapped(f"{dataset.name}: {dataset.questions} questions at {lengths}; {code}", "", "  ")
+            say_wrapped(f"{dataset.name}: {dataset.questions} questions at {lengths}; {code}", width=_WIDTH)
         say("")
         rules = dict.fromkeys(finding.rule for finding in checked.findings)
         rows = [(rule, _result([found for found in checked.findings if found.rule == rule])) for rule in rules]
@@ -120,7 +117,7 @@ def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
             say("")
             say(f"{dataset.name}: read one: does the context give this answer?")
             for name, text in dataset.example:
-                _say_wrapped(f"{name}: {text}", "  ", "    ")
+                say_wrapped(f"{name}: {text}", "  ", "    ", _WIDTH)
     for failure in checked.failures:
         say("")
         say(f"{failure.dataset}: {failure.rule}: fails")
@@ -128,7 +125,7 @@ def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
         where = (failure.method, row, f"at {format_length(failure.length)}" if failure.length else "")
         if any(where):
             say(f"  in {', '.join(filter(None, where))}")
-        _say_wrapped(failure.detail, "  ", "  ")
+        say_wrapped(failure.detail, "  ", width=_WIDTH)
         if failure.more:
             say(f"  {failure.more} more {'case' if failure.more == 1 else 'cases'}")
         if is_debug and failure.traceback:
@@ -138,15 +135,10 @@ def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
         of = Counter(finding.status for finding in checked.findings)
         total = len(checked.findings)
         if of["fails"]:
-            _say_wrapped(f"{of['fails']} of {total} rules fail, {of['not run']} could not be run")
+            say_wrapped(f"{of['fails']} of {total} rules fail, {of['not run']} could not be run", "", "", _WIDTH)
         else:
             asked = ", ".join(f"{dataset.name} ({dataset.questions} questions)" for dataset in checked.datasets)
-            _say_wrapped(f"all holds for {asked}; {of['skipped']} of {total} rules do not apply")
-
-
-def _say_wrapped(text: str, first: str = "", next: str = "") -> None:
-    for line in wrap(text, _WIDTH, initial_indent=first, subsequent_indent=next, break_on_hyphens=False):
-        say(line)
+            say_wrapped(f"all holds for {asked}; {of['skipped']} of {total} rules do not apply", "", "", _WIDTH)
 
 
 def _result(findings: Sequence[Finding]) -> str:

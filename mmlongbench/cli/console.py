@@ -7,9 +7,11 @@ except in data such as JSON.
 import errno
 import io
 import os
+import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table as Grid
 
-_NARROWEST = 8
-"""The width in characters to which a column of texts may be folded on a terminal."""
-_NARROWEST_TITLE = 40
-"""A title is folded where its table ends, but never below this width."""
+_NARROWEST = 8  # the width in characters to which a column of texts may be folded on a terminal
+_NARROWEST_TITLE = 40  # a title is folded where its table ends, but never below this width
 
 
 def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bool = False) -> None:
@@ -105,12 +105,10 @@ def print_grids(grids: Iterable["RenderableType"]) -> None:
 
 
 def screen_width() -> int:
-    """Return the width in characters that `print_grids` uses."""
     return _console().width
 
 
 def _console() -> "Console":
-    """Return a console that draws tables; their cells are already printable."""
     from rich.console import Console
 
     return Console(file=drawn_on(sys.stdout))
@@ -209,24 +207,10 @@ def _of_system(error: OSError) -> str:
 
 @contextmanager
 def printable_streams() -> Iterator[None]:
-    """Make everything that the block prints printable, whatever code prints it."""
-    _open_streams()
-    output = PrintableStream(sys.stdout, printable)  # this keeps URLs whole, because JSON data may have them
-    try:
-        with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
-            yield
-    finally:
-        try:
-            sys.stdout.flush()
-        except OSError:  # the command has said so; Python would say it again at its end, and change the exit code
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Make everything that the block prints printable, whatever code prints it, and let the streams accept any text.
 
-
-def _open_streams() -> None:
-    """Make sure that the three standard streams are open and accept any text.
-
-    If a stream was closed, the next file to be opened would get the stream's number, and libraries would write into
-    that file.
+    A stream that was closed is opened: otherwise the next file to be opened would get its number, and libraries would
+    write into that file.
     """
     for number in (0, 1, 2):
         try:
@@ -239,6 +223,15 @@ def _open_streams() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     sys.excepthook = _show_traceback
+    output = PrintableStream(sys.stdout, printable)  # this keeps URLs whole, because JSON data may have them
+    try:
+        with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
+            yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:  # the command has said so; Python would say it again at its end, and change the exit code
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -251,7 +244,17 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(shown(text), err=err)
 
 
+def say_wrapped(text: str, first: str = "", hanging: str = "  ", width: int = 0, *, err: bool = False) -> None:
+    """Print a text in lines of at most `width` characters; 0: as wide as the terminal, or in one line if there is none.
+    A longer word is not broken. The first line begins with `first`, the others with `hanging`.
+    """
+    if not width and (sys.stderr if err else sys.stdout).isatty():
+        width = shutil.get_terminal_size().columns
+    wrapper = textwrap.TextWrapper(width, first, hanging, break_long_words=False, break_on_hyphens=False)
+    for line in wrapper.wrap(text) if width else [f"{first}{text}"]:
+        say(line, err=err)
+
+
 def say_notes(notes: Iterable[str]) -> None:
-    """Print each note on a line of standard error."""
     for note in notes:
         say(f"note: {note}", err=True)

@@ -22,8 +22,7 @@ from mmlongbench.release.example_cost import Model, models_of
 from mmlongbench.table import Table
 from tokenization import TokenizationError
 
-MAX_FILES = 10_000
-"""The maximum number of files in a folder that is counted."""
+MAX_FILES = 10_000  # the maximum number of files in a folder that is counted
 MAX_TEXT = 256 * 1024 * 1024
 """The maximum size in bytes of all texts of a thing together, because they are in memory at once."""
 _ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"
@@ -77,7 +76,6 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
 
 
 def _show(rows: Sequence[Mapping[str, Any]], *, is_own: bool) -> None:
-    """Print the tokens of each thing on each model; `is_own`: the text of some models is counted with Llama 2."""
     lines: list[tuple[str, ...]] = []
     for model in rows[0]["tokens"]:
         cells = [row["tokens"][model] for row in rows]

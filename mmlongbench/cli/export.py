@@ -25,8 +25,7 @@ from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.selection import Selection
 from mmlongbench.table import Table
 
-_NAMED = 20
-"""How many left-out examples are named."""
+_NAMED = 20  # how many left-out examples are named
 
 
 @click.command()
@@ -102,7 +101,6 @@ def export(
 
 
 def _show_mix(receipt: mm.MixReceipt) -> None:
-    """Print the shares asked and reached, the tokens, and the proof that nothing is shared with evaluation releases."""
     rows = [
         (
             f"{share.kind} {share.name}",

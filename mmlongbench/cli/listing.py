@@ -1,7 +1,6 @@
 """`mmlongbench list`: what is installed, and everything about one name; `mmlongbench schema`."""
 
 import json
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import click
 from pydantic import JsonValue
 
-from mmlongbench.cli.console import say
+from mmlongbench.cli.console import say, say_wrapped
 from mmlongbench.cli.options import json_option
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.exports.export import InstalledTarget, installed_targets, target_named
@@ -81,22 +80,23 @@ def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
         listed = [*map(asdict, plugins), *({"kind": "target", **asdict(target)} for target in targets)]
         click.echo(json.dumps({"plugins": listed, "manifests": sorted(manifests)}))
     else:
-        for group in GROUPS:
-            say(f"{group}s")
-            for plugin in plugins:
-                if plugin.kind == group:
-                    profiles = f" [{', '.join(plugin.profiles)}]" if plugin.profiles else ""
-                    _show_line(plugin, f"{plugin.summary}{profiles}")
-        say("targets of export")
-        for target in targets:
-            _show_line(target, target.summary)
-        say("manifests")
-        for title, path in sorted(manifests.items()):
-            say(f"  {title:<18} {path.read_text('utf-8').splitlines()[0].removeprefix('#').strip()}")
+        rows = [
+            *((f"{plugin.kind}s", plugin.name, _about(plugin, plugin.profiles)) for plugin in plugins),
+            *(("targets of export", target.name, _about(target)) for target in targets),
+            *(
+                ("manifests", title, path.read_text("utf-8").partition("\n")[0])
+                for title, path in sorted(manifests.items())
+            ),
+        ]
+        for title in (*(f"{group}s" for group in GROUPS), "targets of export", "manifests"):
+            say(title)
+            for _, row_name, about in (row for row in rows if row[0] == title):
+                say_wrapped(about.removeprefix("#").strip(), f"  {row_name:<18} ", " " * 21)
 
 
-def _show_line(found: Plugin | InstalledTarget, about: str) -> None:
-    say(f"  {found.name:<18} {f'BROKEN: {found.problem}' if found.problem else about} ({found.origin})")
+def _about(found: Plugin | InstalledTarget, profiles: Sequence[str] = ()) -> str:
+    about = f"{found.summary} [{', '.join(profiles)}]" if profiles else found.summary
+    return f"{f'BROKEN: {found.problem}' if found.problem else about} ({found.origin})"
 
 
 def _described(
@@ -106,7 +106,6 @@ def _described(
     targets: Sequence[InstalledTarget],
     manifests: Mapping[str, Path],
 ) -> list[Mapping[str, Any]]:
-    """Return the descriptions of everything with a name; a `PluginError` if nothing has it, or it cannot be used."""
     found = sorted((plugin for plugin in plugins if plugin.name == name), key=lambda each: KINDS.index(each.kind))
     if len(kinds) > 1 and any(plugin.kind == "reader" for plugin in found):  # its description mentions its sample
         found = [plugin for plugin in found if plugin.kind != "sample"]
@@ -238,9 +237,4 @@ def _value(value: JsonValue) -> str:
 
 
 def _wrapped(text: str, indent: int) -> None:
-    """Print a text in lines of at most 80 characters; a longer word is not broken."""
-    pad = " " * indent
-    hanging = f"{pad}  " if indent < 6 else pad
-    wrapper = textwrap.TextWrapper(80, pad, hanging, break_long_words=False, break_on_hyphens=False)
-    for line in wrapper.wrap(text):
-        say(line)
+    say_wrapped(text, " " * indent, " " * (indent + 2 if indent < 6 else indent), 80)

@@ -72,11 +72,9 @@ class LazyGroup(click.Group):
     """Imports the module of a command when the command is called, because importing all of them takes a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
         return [name for commands in COMMANDS.values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; return None if there is no command of this name."""
         for commands in COMMANDS.values():
             if cmd_name in commands:
                 module, _, attribute = commands[cmd_name][0].partition(":")
@@ -85,7 +83,6 @@ class LazyGroup(click.Group):
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by group; no command is imported."""
         width = max(map(len, self.list_commands(ctx)))
         for group, commands in COMMANDS.items():
             with formatter.section(group):

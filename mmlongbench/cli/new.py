@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -20,12 +19,11 @@ import yaml
 
 from mmlongbench.cli.console import say
 from mmlongbench.errors import ManifestError
-from mmlongbench.io.files import TEMPORARY
+from mmlongbench.io.archives import whole_folder
 from mmlongbench.io.locations import local_path
 from mmlongbench.manifest.plugins import is_installed
 
-MAX_NAME = 36
-"""The maximum number of characters of a name."""
+MAX_NAME = 36  # the maximum number of characters of a name
 _TEMPLATES = Path(__file__).parent / "task_template"
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -67,7 +65,6 @@ def task(name: str, out: str | None, is_package: bool) -> None:
 
 
 def _name_fault(name: str) -> str:
-    """Return why a task cannot have this name; empty if it can."""
     if not _WORD.fullmatch(name) or len(name) > MAX_NAME:
         return f"expected a word of at most {MAX_NAME} letters, digits and underscores that begins with a letter"
     if keyword.iskeyword(name) or keyword.iskeyword(_class_name(name)):
@@ -94,7 +91,6 @@ def _class_name(name: str) -> str:
 
 
 def _write(folder: Path, name: str, *, is_package: bool) -> None:
-    """Write the folder of a task, which appears complete or not at all."""
     yaml_name = name if isinstance(yaml.safe_load(name), str) else json.dumps(name)  # words such as `yes`
     package = "| `pyproject.toml` | makes a package of it; its builder has the name of the task |\n"
     install = "\nInstall it first; then `mmlongbench list` shows its builder:\n\n```sh\npip install -e .\n```\n"
@@ -109,9 +105,7 @@ def _write(folder: Path, name: str, *, is_package: bool) -> None:
         "task_option": "" if is_package else f" --task {name}.py",
     }
     named = {"task.py": f"{name}.py", "manifest.yaml": f"{name}.yaml", "test_task.py": f"test_{name}.py"}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder.parent) as temporary:
-        whole = Path(temporary) / "whole"
+    with whole_folder(folder) as whole:
         for file in (path for path in _TEMPLATES.rglob("*") if path.is_file()):
             if file.name == "pyproject.toml.txt" and not is_package:
                 continue
@@ -123,4 +117,3 @@ def _write(folder: Path, name: str, *, is_package: bool) -> None:
             path.write_bytes(data)
         if os.path.lexists(folder):  # made by another process in the meantime
             raise click.UsageError(f"{folder} exists already; give another folder with --out, or another name")
-        whole.rename(folder)

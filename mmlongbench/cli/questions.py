@@ -38,10 +38,8 @@ from mmlongbench.questions.writing.make import Made as Written
 from mmlongbench.questions.writing.make import make as write_questions
 from mmlongbench.table import Table
 
-_FAULTS = 10
-"""The maximum number of faults of sheets that are named."""
-_NAMED = 5
-"""The maximum number of quotas that are named."""
+_FAULTS = 10  # the maximum number of faults of sheets that are named
+_NAMED = 5  # the maximum number of quotas that are named
 
 
 class _OwnContext(click.Context):
@@ -78,15 +76,12 @@ class DefaultGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the subcommand, or the group's own command."""
         return super().resolve_command(ctx, args) if args[0] in self.commands else (self.name, self.own, args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show how the group's own command is used."""
         self.own.format_usage(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show the options of the group's own command, then the subcommands."""
         self.own.format_options(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
         self.format_commands(ctx, formatter)
 
@@ -302,7 +297,6 @@ def _show_written(written: Written, out: Path) -> None:
 
 
 def _show_read(read: Made, out: Path, as_json: bool, quiet: bool) -> None:
-    """Print what each document gives and why not more, then the counts."""
     if as_json:
         click.echo(json.dumps(read.summary.model_dump(mode="json")))
     if as_json or quiet:

@@ -13,17 +13,13 @@ from mmlongbench.scoring.scores import UNKNOWN
 from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table, Value
 
-_WIDTH = 100
-"""The width of tables in characters, if there is no terminal."""
-_LABEL = 20
-"""The maximum characters of a model's name."""
+_WIDTH = 100  # the width of tables in characters, if there is no terminal
+_LABEL = 20  # the maximum characters of a model's name
 _MAX_BESIDE = 6
 """The maximum number of columns in a table of correlations. It applies only if there is a single category, because then
 each dataset has a column."""
-_HEAD = 9
-"""The maximum characters of the name of a dataset or category at the head of a column."""
-_MARK = "*"
-"""The mark after a mean over only some of the lengths."""
+_HEAD = 9  # the maximum characters of the name of a dataset or category at the head of a column
+_MARK = "*"  # the mark after a mean over only some of the lengths
 Labels: TypeAlias = Mapping[str, str]
 """The names of models in tables."""
 
@@ -91,7 +87,6 @@ def _show_profiles(report: Report) -> None:
 
 
 def _show_ladder(title: str, grid: Grid, models: Labels) -> None:
-    """Print a heading for each row of the grid, and below it a line for every model that has scores."""
     rows: list[tuple[str, ...]] = []
     for row in grid.rows:
         rows.append((f"{f'{row.of} ' if grid.title == SAMPLES else ''}{row.name} {row.metric}",))
@@ -103,7 +98,6 @@ def _show_ladder(title: str, grid: Grid, models: Labels) -> None:
 
 
 def _show_depths(grid: Grid, models: Labels) -> None:
-    """Print the scores at each depth over all lengths together, with a line for each model."""
     rows: list[tuple[str, ...]] = []
     for model, label in models.items():
         if any(grid.cells.get((model, row, ALL)) for row in grid.rows):
@@ -163,7 +157,6 @@ def _show_correlations(correlations: Correlations) -> None:
 
 
 def _show_missing(report: Report) -> None:
-    """Print how many examples are absent, failed or skipped in all files; the page and the JSON have each file."""
     if not report.missing:
         return
     rows: list[tuple[Value, ...]] = []

@@ -29,8 +29,7 @@ from mmlongbench.models.settings import EndpointSettings, RunOptions
 from mmlongbench.release.release import open_release
 from mmlongbench.release.selection import Selection
 
-_NAMED = 5
-"""The maximum number of examples of each kind that are named."""
+_NAMED = 5  # the maximum number of examples of each kind that are named
 
 
 @click.command()

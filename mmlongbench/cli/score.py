@@ -36,8 +36,7 @@ from mmlongbench.scoring.predictions import REASONS
 from mmlongbench.table import Table
 from mmlongbench.task.metric import PROFILES, Judge, Profile, Settings
 
-_METRIC = "judge-fluency-f1"
-"""The metric that needs claims."""
+_METRIC = "judge-fluency-f1"  # the metric that needs claims
 
 
 @click.command()
@@ -67,6 +66,12 @@ _METRIC = "judge-fluency-f1"
     "--allow-stale",
     is_flag=True,
     help="Score predictions that were made for other examples than those of RELEASE, too, and say how many.",
+)
+@click.option(
+    "--replace",
+    "replaces",
+    is_flag=True,
+    help="Overwrite scores of another release; otherwise they stay.",
 )
 @click.option(
     "--profile",
@@ -117,6 +122,7 @@ def score(
     only_answered: bool,
     partial: bool,
     allow_stale: bool,
+    replaces: bool,
     profile: Profile | None,
     reasoning: str | None,
     compat: bool,
@@ -167,6 +173,7 @@ def score(
         only_answered=only_answered,
         keep_reasoning=compat or reasoning == "keep",
         allow_stale=allow_stale,
+        replace=replaces,
         images=images,
         tokenizer=tokenizer,
         tasks=tasks,
@@ -189,7 +196,6 @@ def score(
 
 
 def _show_scores(scores: mm.Scores) -> None:
-    """Print a table of the scores under each profile, then what was done with reasoning, skips and calls."""
     for profile in PROFILES:
         provenances = {name: found for name, found in scores.profiles.items() if found.profile == profile}
         cells = [cell for cell in scores.cells if cell.metric in provenances]
@@ -223,7 +229,6 @@ _REASONING = {
 
 
 def _table(title: str, cells: Sequence[mm.CellScore]) -> Table:
-    """Return a table with a column for each length; below a score stand its further figures."""
     lengths = sorted({cell.length for cell in cells})
     rows: list[tuple[str, ...]] = []
     for dataset, metric in dict.fromkeys((cell.dataset, cell.metric) for cell in cells):
@@ -337,7 +342,6 @@ def claims(
 
 
 def _summaries(release: Path, tasks: TaskFiles) -> list[Summaries]:
-    """Return the gold summaries of every dataset that is scored by claims, each summary once for all lengths."""
     summaries: dict[str, Summaries] = {}
     for file in open_release(release, tasks).files:
         if file.dataset is None or _METRIC not in file.dataset.builder.spec.further_metrics:

@@ -36,8 +36,7 @@ from mmlongbench.table import Table, Value
 
 _REASONS = {FEW: FEW, UNSOLVED: "full is not above chance"}
 """The reasons of undecided verdicts, as short as a column needs."""
-_SHOWN = 10
-"""The maximum number of questions of a dataset that are listed; the JSON has all."""
+_SHOWN = 10  # the maximum number of questions of a dataset that are listed; the JSON has all
 
 
 @click.command()
@@ -167,7 +166,6 @@ def _compare(
     *,
     as_json: bool,
 ) -> None:
-    """Print what models answer without the context, or with a part of it, beside what they answer with all of it."""
     lock = read_lock(release) if (release / LOCK).is_file() else None
     if exclude:
         exclude_files(exclude, list(lock.datasets) if lock else ())
@@ -226,7 +224,6 @@ def _write_exclude(
 
 
 def _show_contexts(audit: ContextAudit) -> None:
-    """Print tables of means and of differences for each model, the questions that are answered blind, and the notes."""
     say(f"scores from 0 to 100; [low, high]: {LEVEL:.0%} intervals over {RESAMPLES:,} resamples of clusters")
     for model in audit.models:
         rows = [row for row in audit.rows if row.model == model]

@@ -20,27 +20,19 @@ from mmlongbench.release.shown_example import Block, ShownExample, ShownImage, S
 from mmlongbench.web.kit import write_page
 from mmlongbench.web.show_page import embedded_bytes, show_page
 
-_RUN = 4
-"""Runs of more similar units than this are folded."""
+_RUN = 4  # runs of more similar units than this are folded
 _IN_RUNS = ("unit", "user", "assistant")
-_FIRST, _LAST = 2, 1
-"""The units of a folded run that are shown before and after the fold."""
-_NAME = 11
-"""The width of the names of blocks and roles."""
-_LABEL = 20
-"""The maximum width of labels, which stand below the roles."""
-_NUMBER = 7
-"""The width of start tokens."""
-_LEAST = 24
-"""The minimum width of texts, also on a very narrow screen."""
+_FIRST, _LAST = 2, 1  # the units of a folded run that are shown before and after the fold
+_NAME = 11  # the width of the names of blocks and roles
+_LABEL = 20  # the maximum width of labels, which stand below the roles
+_NUMBER = 7  # the width of start tokens
+_LEAST = 24  # the minimum width of texts, also on a very narrow screen
 _LINES = {"instruction": 2, "unit": 1, "user": 4, "assistant": 4}
 """The lines of a folded text, by the name of its block; a question is not folded."""
 _MARKED_LINES = 3
-_WIDE = 80
-"""The width of texts below which a folded text has at least two lines."""
+_WIDE = 80  # the width of texts below which a folded text has at least two lines
 _ANSWER_LINES = 5
-_AROUND = 60
-"""The characters that are shown before and after a needle in a folded text."""
+_AROUND = 60  # the characters that are shown before and after a needle in a folded text
 _STRONG, _DIM = "bold green", "dim"
 
 
@@ -84,7 +76,6 @@ def _head(example: ShownExample) -> RenderableType:
 
 
 def _prompt(example: ShownExample, *, is_full: bool) -> RenderableType:
-    """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
     prompt = grid(1)
     name_width = min(_LABEL, max([_NAME, *(Text(printable(block.label)).cell_len for block in example.blocks)]))
     width = max(_LEAST, screen_width() - 2 - _NUMBER - name_width - 4)
@@ -119,7 +110,6 @@ def _role(block: Block) -> str:
 
 
 def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ...]:
-    """Return the margin, the start token, the role and the content of a block."""
     role = printable(_role(block))[:_NAME]
     style = _STRONG if block.marks else ""
     start = "" if block.start is None else f"{block.start:,}"

@@ -80,7 +80,6 @@ def _show_next(loaded: Manifest, manifest: str, done: Fetched, *, is_all: bool) 
 
 
 def _list(loaded: Manifest, to: Path, only: tuple[str, ...]) -> None:
-    """Print the places of a manifest, what they give, and what is there, without asking a server."""
     places = places_of(loaded, only)
     record = load_record(to)
     for place in places:
@@ -101,12 +100,10 @@ def _list(loaded: Manifest, to: Path, only: tuple[str, ...]) -> None:
 
 
 _FORMATS = ("kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder")
-CANDIDATES = 200
-"""The minimum number of passages that --rerank orders by meaning."""
+CANDIDATES = 200  # the minimum number of passages that --rerank orders by meaning
 EMBEDDINGS = "embeddings"
 """The name of the folder for passage vectors, which is inside the folder of the corpus."""
-SHOWN = 200
-"""The maximum characters of a passage on the screen."""
+SHOWN = 200  # the maximum characters of a passage on the screen
 
 
 @click.group()

@@ -12,16 +12,13 @@ TITLES = ("wikipedia_title", "title")
 TEXTS = ("text", "contents", "wikipedia_content")
 FIELDS = (*IDS, *TITLES, *TEXTS, "wikidata_info")
 """The fields of a row that are read. Of several ids, titles or texts, the first that has a value counts."""
-SECTION = "Section::::"
-"""The beginning of a line in KILT that is the heading of a section."""
-_BULLET = "BULLET::::"
-"""The beginning of KILT's list items; it is kept, as in KILT's own passages."""
+SECTION = "Section::::"  # the beginning of a line in KILT that is the heading of a section
+_BULLET = "BULLET::::"  # the beginning of KILT's list items; it is kept, as in KILT's own passages
 _WIKIDATA_ID = re.compile(r"[Qq]([1-9][0-9]{0,17})")
 
 MAX_CHARACTERS = 5_000_000
 """The maximum length of an article; War and Peace has 3.2 million characters."""
-MAX_OF_A_NAME = 1_000
-"""The maximum length of an id or a title, in characters."""
+MAX_OF_A_NAME = 1_000  # the maximum length of an id or a title, in characters
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,9 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatchStreamWriter, Schema
 
-REJECTS = "rejects.jsonl"
-"""The file of the articles that were left out, with the reasons."""
-_WORK = ".build"
-"""The working folder inside the folder of a corpus."""
-_CLAIM = "claim"
-"""The file in the working folder that a writer locks."""
+REJECTS = "rejects.jsonl"  # the file of the articles that were left out, with the reasons
+_WORK = ".build"  # the working folder inside the folder of a corpus
+_CLAIM = "claim"  # the file in the working folder that a writer locks
 _MAKERS = ("mmlongbench", "datasets", "pyarrow", "pymupdf")
 _ROWS, _CHARACTERS = 1_000, 16_000_000
 """A batch of the table has at most so many rows, and is written early if it has more characters."""
@@ -51,12 +48,9 @@ def make_corpus(
 
     """
     _check_place(out)
-    found = source if isinstance(source, Source) else find_source(source, format)
-    if (info := _existing(out, mode, WORDS, limit, found.info)) is not None:
-        return info, True
-    with (progress or Progress(False)).bar("cutting", found.steps) as advance:
-        articles = found.articles(advance)
-        return build_corpus(articles, out, mode, source=found.info, limit=limit), False
+    found, was_complete = source if isinstance(source, Source) else find_source(source, format), (out / INFO).is_file()
+    with (progress or Progress(False)).bar("cutting", 0 if was_complete else found.steps) as advance:
+        return build_corpus(found.articles(advance), out, mode, source=found.info, limit=limit), was_complete
 
 
 def build_corpus(
@@ -125,7 +119,6 @@ def _check_place(out: Path) -> None:
 
 
 def _existing(out: Path, mode: Mode, words: int, limit: int | None, source: SourceInfo) -> CorpusInfo | None:
-    """Return the description of the wanted corpus if a folder holds it; raises BuildError if it holds another."""
     if not (out / INFO).is_file():
         return None
     info = read_info(out)
@@ -145,7 +138,6 @@ def _existing(out: Path, mode: Mode, words: int, limit: int | None, source: Sour
 
 
 def _shown(source: SourceInfo) -> str:
-    """Return a source as a message shows it."""
     return f"{source.name} ({source.format}, sha256 {source.sha256[:12]}…)" if source.sha256 else "one without a hash"
 
 
@@ -185,8 +177,6 @@ def _write(
 
 
 class _Writer:
-    """A corpus that is being written."""
-
     def __init__(
         self, table: "RecordBatchStreamWriter", schema: "Schema", index: IndexWriter, rejects: BinaryIO
     ) -> None:
@@ -201,14 +191,12 @@ class _Writer:
         self.hash = hashlib.sha256()
 
     def reject(self, fault: Fault) -> None:
-        """Write why an article was left out to the file of rejects."""
         self.first_fault = self.first_fault or fault
         self.rejected[fault.reason] += 1
         line = json.dumps(fault.fields(), ensure_ascii=False)
         self._rejects.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
     def add(self, article: Article, mode: Mode, words: int) -> None:
-        """Cut an article and write its passages."""
         title = one_title(article.title)
         if (article.doc_id, title) != self._run:
             # in a source that is already cut, the passages of one document are neighbouring articles
@@ -237,7 +225,6 @@ class _Writer:
         self.counts["sectioned"] += cuts[-1].section > 0
 
     def flush(self) -> None:
-        """Write the rows of the table that are not written yet, as one batch."""
         import pyarrow as pa
 
         if self._rows:

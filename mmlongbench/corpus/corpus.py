@@ -19,8 +19,7 @@ from mmlongbench.prompt import escape_markers
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-INFO = "corpus.json"
-"""The file that says what the corpus was made from; it is written last."""
+INFO = "corpus.json"  # the file that says what the corpus was made from; it is written last
 PASSAGES = "passages.arrow"
 """The file with the table of passages, which `datasets.Dataset.from_file` can open."""
 COLUMNS = {
@@ -62,11 +61,6 @@ class Passage:
     paragraph 0 is the title; in a PDF, each page is a paragraph, from 0."""
     last_paragraph: int = 0
     """The number of the paragraph where the passage ends, counted in the same way."""
-
-    @property
-    def passage_id(self) -> str:
-        """The id, under the name that the table of passages uses."""
-        return self.id
 
 
 class SourceInfo(BaseModel):
@@ -226,7 +220,6 @@ class Corpus:
         return str(batch.column(list(COLUMNS).index(column))[row])
 
     def _at(self, number: int) -> "tuple[RecordBatch, int]":
-        """Return the batch of a passage, and its row in the batch."""
         if not 0 <= number < len(self):
             raise IndexError(f"there is no passage {number} in a corpus of {len(self)}")
         at = bisect_right(self._ends, number)

@@ -16,8 +16,7 @@ from mmlongbench.prompt import escape_markers
 from mmlongbench.sentences import word_sentences
 
 Mode: TypeAlias = Literal["sentences", "words"]
-WORDS = 100
-"""The number of words of a passage in KILT, DPR and the paper."""
+WORDS = 100  # the number of words of a passage in KILT, DPR and the paper
 
 
 @dataclass(slots=True)

@@ -32,7 +32,6 @@ class Keys:
         self.count = 0
 
     def add(self, key: int) -> bool:
-        """Add a key, and return whether it was new."""
         if 3 * self.count >= 2 * len(self.slots):
             keys = self.slots
             self.slots = array("Q", bytes(16 * len(keys)))
@@ -70,7 +69,6 @@ class IndexWriter:
         self._runs += 1
 
     def passage(self, id: str, row: int) -> None:
-        """Add a passage that has an id of its own, and its row."""
         self._pair("passages", key_of(id), row)
 
     def _pair(self, table: str, key: int, value: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -32,21 +32,19 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import read_pages
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import file_inside, sha256_of
+from mmlongbench.io.files import bounded_lines, file_inside, sha256_of
+from mmlongbench.io.tables import parquet_file
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from pyarrow import RecordBatch
 
 PDF_LIMITS = Limits()
-MAX_BYTES = 32 * 1024 * 1024
-"""The maximum length of a line in bytes."""
-_MAX_TEXT = 4 * MAX_CHARACTERS
-"""The maximum size of a text file in bytes."""
+MAX_BYTES = 32 * 1024 * 1024  # the maximum length of a line in bytes
+_MAX_TEXT = 4 * MAX_CHARACTERS  # the maximum size of a text file in bytes
 _STEP = 1024 * 1024
 """The number of bytes of a file of lines that one step of the progress bar stands for."""
-_ROWS = 256
-"""How many rows of a Parquet file are in memory at a time."""
+_ROWS = 256  # how many rows of a Parquet file are in memory at a time
 _LINES = 10
 """How many lines of a file are read to find its format. Several are read, because some lines may be broken."""
 _SAVED = ("state.json", "dataset_dict.json")
@@ -148,32 +146,25 @@ def _numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | F
         is_packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         file = gzip.GzipFile(fileobj=raw) if is_packed else raw
-        steps = 0
-        for number in count(1):
-            place = f"line {number}"
-            try:
-                line = file.readline(MAX_BYTES + 1)
-                is_whole = len(line) <= MAX_BYTES
-                while not is_whole and line and not line.endswith(b"\n"):  # read to its end, without keeping it
-                    line = file.readline(MAX_BYTES + 1)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                todo = "fetch it anew"
-                fault = Fault("broken-gzip", "a whole gzip stream", str(error), path.name, place, todo=todo)
-                raise SourceError(fault) from error
-            if not is_whole:
-                expected, todo = f"at most {MAX_BYTES:,} bytes a line", "cut the article into several lines"
-                yield number, Fault("line-too-long", expected, "more", path.name, place, todo=todo)
-            elif not line:
-                return
-            elif line.strip():
-                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-                try:
-                    yield number, line.decode().rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    yield number, _not_utf8(error, path.name, place)
-            while steps < raw.tell() // _STEP:
-                steps += 1
-                advance()
+        number, steps = 0, 0
+        try:
+            for number, _, line in bounded_lines(file, MAX_BYTES):
+                place = f"line {number}"
+                if line is None:
+                    expected, todo = f"at most {MAX_BYTES:,} bytes a line", "cut the article into several lines"
+                    yield number, Fault("line-too-long", expected, "more", path.name, place, todo=todo)
+                elif line.strip():
+                    try:
+                        yield number, line.removeprefix(b"\xef\xbb\xbf" if number == 1 else b"").decode().rstrip("\r\n")
+                    except UnicodeDecodeError as error:
+                        yield number, _not_utf8(error, path.name, place)
+                while steps < raw.tell() // _STEP:
+                    steps += 1
+                    advance()
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            place, todo = f"line {number + 1}", "fetch it anew"
+            fault = Fault("broken-gzip", "a whole gzip stream", str(error), path.name, place, todo=todo)
+            raise SourceError(fault) from error
 
 
 def _not_utf8(error: UnicodeDecodeError, file: str, place: str = "", todo: str = "save the file in UTF-8") -> Fault:
@@ -237,18 +228,9 @@ def _read_tsv(path: Path, advance: Advance) -> _Articles:
 
 
 def _read_parquet(path: Path, advance: Advance) -> _Articles:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            columns = _known_columns(file.schema_arrow.names, path.name)
-            batches = file.iter_batches(_ROWS, columns=columns)
-            yield from _articles(_rows_of(batches, path.name), path.name, advance)
-    except (pa.ArrowInvalid, OSError) as error:
-        found, todo = str(error).splitlines()[0], "download the file again"
-        fault = Fault("broken-parquet", "a Parquet file that can be read", found, path.name, todo=todo)
-        raise SourceError(fault) from error
+    with parquet_file(path) as file:
+        batches = file.iter_batches(_ROWS, columns=_known_columns(file.schema_arrow.names, path.name))
+        yield from _articles(_rows_of(batches, path.name), path.name, advance)
 
 
 def _rows_of(batches: "Iterable[RecordBatch]", name: str) -> Iterator[Mapping[str, object] | Fault]:
@@ -308,7 +290,6 @@ def _read_hub(source: str, advance: Advance) -> _Articles:
 
 
 def _hub_commit(source: str) -> str:
-    """Return the commit that the revision of a dataset stands for at present."""
     from huggingface_hub import HfApi
 
     with _on_hub(source) as parts:
@@ -344,7 +325,6 @@ def _known_columns(names: list[str], file: str) -> list[str]:
 
 
 def _articles(rows: Iterable[Mapping[str, object] | Fault], file: str, advance: Advance) -> _Articles:
-    """Yield the articles of rows, which are numbered from 0."""
     for number, row in enumerate(rows):
         place = f"row {number}"
         yield replace(row, place=place) if isinstance(row, Fault) else article_of(row, file, place)
@@ -387,7 +367,6 @@ def _article_of_file(path: Path, root: Path) -> Article | Fault:
 
 
 def _files_of(root: Path) -> list[Path]:
-    """Return every file of a folder, sorted by path."""
     return sorted((path for path in root.rglob("*") if path.is_file()), key=lambda path: path.relative_to(root).parts)
 
 

@@ -116,8 +116,6 @@ class _DiedError(Exception):
 
 
 class _Reader:
-    """A process that reads files; it ends when the current process ends."""
-
     def __init__(self) -> None:
         self._channel, theirs = Pipe()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
@@ -198,7 +196,6 @@ def _above(what: str, bound: str, option: str, path: Path, place: str) -> PageLi
 
 
 def _free_reader() -> _Reader:
-    """Return a process that waits for a request, or a new one."""
     free = _free(os.getpid())
     while free:
         reader = free.pop()

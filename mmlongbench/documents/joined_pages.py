@@ -40,21 +40,13 @@ class JoinPages:
         return f"{document}_joined{self.images}-{self.pixels}_page{number}.jpg"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where each page stands in a joined image."""
-
-    size: Size
-    boxes: tuple[tuple[int, int, int, int], ...]
-    """The x, y, width and height of each page in the image."""
-
-
-def layout(sizes: Sequence[Size], most: int) -> Layout:
-    """Return where pages of some sizes stand: in rows of equal cells, as near to a square as their number allows.
+def layout(sizes: Sequence[Size], most: int) -> tuple[Size, list[tuple[int, int, int, int]]]:
+    """Return the size of a joined image of at most `most` pixels, and the x, y, width and height of each page in it:
+    pages stand in rows of equal cells, as near to a square as their number allows.
 
     A cell is as large as the largest page. A page that is smaller stands in the upper left corner of its cell.
 
-    >>> layout([(100, 140)] * 3, 10_000_000).size
+    >>> layout([(100, 140)] * 3, 10_000_000)[0]
     (200, 280)
     """
     width, height = max(size[0] for size in sizes), max(size[1] for size in sizes)
@@ -74,19 +66,19 @@ def layout(sizes: Sequence[Size], most: int) -> Layout:
     for place, (wide, high) in enumerate(sizes):
         x, y = place % columns * cell[0], place // columns * cell[1]
         boxes.append((x, y, max(1, math.floor(wide * scale)), max(1, math.floor(high * scale))))
-    return Layout((columns * cell[0], rows * cell[1]), tuple(boxes))
+    return (columns * cell[0], rows * cell[1]), boxes
 
 
 def join(pages: Iterator[bytes], sizes: Sequence[Size], most: int, quality: int) -> tuple[Size, bytes]:
     """Return the (width, height) and the JPEG bytes of a joined image; one page is in memory at a time."""
     from PIL import Image
 
-    placed, buffer = layout(sizes, most), io.BytesIO()
-    whole = Image.new("RGB", placed.size, "white")
-    for data, (x, y, width, height) in zip(pages, placed.boxes, strict=True):
+    (size, boxes), buffer = layout(sizes, most), io.BytesIO()
+    whole = Image.new("RGB", size, "white")
+    for data, (x, y, width, height) in zip(pages, boxes, strict=True):
         with Image.open(io.BytesIO(data)) as page:
             shown = page.convert("RGB")
         shown = shown if shown.size == (width, height) else shown.resize((width, height), Image.Resampling.LANCZOS)
         whole.paste(shown, (x, y))
     whole.save(buffer, "JPEG", quality=quality)
-    return placed.size, buffer.getvalue()
+    return size, buffer.getvalue()

@@ -20,8 +20,7 @@ from mmlongbench.io.pool import end_with
 
 Ocr: TypeAlias = bool | Literal["all"]
 """The pages that are read by OCR: none, pages of PDFs that have few letters (True), or all."""
-DPI = 288
-"""The resolution at which pages are read, twice the default of releases."""
+DPI = 288  # the resolution at which pages are read, twice the default of releases
 MAX_PIXELS = 20_000_000
 """The maximum area of a picture when all pages are read; larger pages are read at a lower resolution. On such a
 picture, `tesseract` takes up to half a gigabyte of memory."""
@@ -151,7 +150,6 @@ def find_tesseract() -> str:
 
 
 def _answer(question: str) -> list[str]:
-    """Return the lines that `tesseract` prints for an option such as `--version`."""
     try:
         code, out, err = _run([find_tesseract(), question], b"", _ANSWERING)
         how = f"fails ({(out.splitlines() or err)[-1]})" if code else ""

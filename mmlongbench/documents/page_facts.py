@@ -23,17 +23,14 @@ Word: TypeAlias = tuple[float, float, float, float, str, int, int, int]
 """A word of a page in PyMuPDF's form: x0, y0, x1, y1, the text, and three numbers: of its block, of its line, and of
 the word in the line."""
 
-VERSION = 1
-"""Changes when the same page gives other lines."""
+VERSION = 1  # changes when the same page gives other lines
 MAX_WORDS = 8_000  # a page with more words is not looked at: its tables would take minutes
 MAX_DRAWINGS = 1_000
 """A page with more lines and shapes is not looked at: the network of the layout takes milliseconds for each."""
 MAX_TABLES = 20  # the boxes of tables of a page that are looked at
 INK_DPI = 100
-CROP_DPI = 300
-"""The resolution of the pictures that OCR reads."""
-CROP_MARGIN = 2.0
-"""The points left and right of a box that its picture shows too."""
+CROP_DPI = 300  # the resolution of the pictures that OCR reads
+CROP_MARGIN = 2.0  # the points left and right of a box that its picture shows too
 _INK = 48  # the least difference between the lightest and the darkest pixel of a box that holds ink
 _GAP = 0.8  # the smallest blank between two cells of a row, in heights of its words
 _SAME_LINE = 0.5  # how far the middles of words of one line may be apart, in heights of the words

@@ -50,12 +50,9 @@ _TEXT = 1 + 2 + 64
 
 _CELL = 3.0  # the side of a cell of the grid on which painted things are joined, in points
 _REACH = 2  # things that are at most so many cells apart belong together
-LEAST_SIDE = 30.0
-"""A figure with a shorter side is a bullet, a rule, an icon or a logo."""
-LEAST_SHARE = 0.008
-"""The least area of a figure, as a share of the page."""
-LEAST_TABLE = 14.0
-"""A table with a shorter side is a line of text."""
+LEAST_SIDE = 30.0  # a figure with a shorter side is a bullet, a rule, an icon or a logo
+LEAST_SHARE = 0.008  # the least area of a figure, as a share of the page
+LEAST_TABLE = 14.0  # a table with a shorter side is a line of text
 _EDGE = 0.12  # so much of the height of a page, above and below, may hold logos
 _LOGO = 0.03  # the most area of a logo, as a share of the page
 _ROW_GAP = 14.0  # figures beside each other with a smaller gap are panels of one figure
@@ -69,8 +66,7 @@ _LONG_LINE = 5  # a line of at least so many words is seldom a label
 _FREE = 0.35  # of a box around text and a figure, the figure is kept if it has this share of the height
 _LISTED = 5  # the least number of lines that end in rising numbers of pages in a table of contents
 _INK = 250  # a darker pixel of a rendering is ink
-MARGIN = 2.0
-"""The blank around the ink of a region, in points."""
+MARGIN = 2.0  # the blank around the ink of a region, in points
 CAPTION = re.compile(r"(figure|fig\.|table|chart|exhibit|map|graph|diagram|box|plate)\s*[\dIVX]+\b", re.IGNORECASE)
 _APART = ("section-header", "title", "page-header", "page-footer", "footnote")
 """The kinds of text that belong to no figure or table. The network calls labels below a chart captions, too, so a
@@ -96,8 +92,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A table or a figure of a page."""
-
     kind: str
     box: Box
     """What its crop shows."""

@@ -107,7 +107,6 @@ class KeptTexts:
             self.texts[known.page] = known.text
 
     def add(self, page: int, text: str) -> None:
-        """Keep the text of one more page."""
         self.texts[page] = text
         if self._path is None:
             return
@@ -174,27 +173,26 @@ def images_to_read(document: PageImages, known: Sequence[int]) -> Iterator[tuple
     """Yield (page number, PNG bytes) of each page for OCR; pages in `known` are not opened. If the resolution of the
     pages is known, they are enlarged to that of OCR, because `tesseract` reads small letters badly.
     """
-    left_out = set(known)
-    for number, file in enumerate(document.files):
-        with _named(file):
-            data = b"" if number in left_out else _to_read(file, document.dpi)
-        yield number, data
-
-
-def _to_read(file: Path, dpi: int | None) -> bytes:
     from PIL import Image
 
-    size = header_size(file)
-    scale = scale_of(size, dpi)
-    wanted, buffer = shrunk(size, scale), io.BytesIO()
-    with opened(io.BytesIO(released_bytes(file.read_bytes(), size))) as picture:
-        picture.load()
-        layer = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
-        layer = layer if wanted == size else layer.resize(wanted, Image.Resampling.LANCZOS)
-        ground = Image.new("RGB", wanted, "white")
-        ground.paste(layer, mask=layer.getchannel("A") if layer.mode == "RGBA" else None)
-        ground.save(buffer, "PNG", compress_level=1, **({"dpi": (dpi * scale, dpi * scale)} if dpi else {}))
-    return buffer.getvalue()
+    left_out = set(known)
+    for number, file in enumerate(document.files):
+        if number in left_out:
+            yield number, b""
+            continue
+        with _named(file):
+            size = header_size(file)
+            scale = scale_of(size, document.dpi)
+            wanted, buffer = shrunk(size, scale), io.BytesIO()
+            with opened(io.BytesIO(released_bytes(file.read_bytes(), size))) as picture:
+                picture.load()
+                layer = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+                layer = layer if wanted == size else layer.resize(wanted, Image.Resampling.LANCZOS)
+                ground = Image.new("RGB", wanted, "white")
+                ground.paste(layer, mask=layer.getchannel("A") if layer.mode == "RGBA" else None)
+                dpi = {"dpi": (document.dpi * scale, document.dpi * scale)} if document.dpi else {}
+                ground.save(buffer, "PNG", compress_level=1, **dpi)
+        yield number, buffer.getvalue()
 
 
 # --- images -----------------------------------------------------------------------------------------------------------

@@ -112,9 +112,17 @@ class Export:
     def link_release(self) -> None:
         """Make the link `release` in the folder of the export; it is relative. The task files that a user gave with the
         release are copied to `tasks`, since written code scores with them.
+
+        Raises:
+            ReleaseError: two different task files have one name.
+
         """
         for path in self.release.tasks.paths:
-            write_whole(self.out / "tasks" / path.name, [path.read_bytes()])
+            copy, data = self.out / "tasks" / path.name, path.read_bytes()
+            if copy.exists() and copy.read_bytes() != data:
+                todo = "rename one of them, name it so in the manifest, and build the release again"
+                raise ReleaseError(f"--task {path}: another --task file is called {path.name} too; {todo}")
+            write_whole(copy, [data])
         out = self.out.resolve()
         (out / "release").symlink_to(os.path.relpath(self.release.path.resolve(), out), target_is_directory=True)
 

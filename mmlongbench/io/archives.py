@@ -27,19 +27,16 @@ from mmlongbench.io.progress import Advance
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 OTHER_ARCHIVES = (".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 """The endings of archives that are not unpacked."""
-PACKED = (".gz", ".zst")
-"""The endings of single packed files, such as JSON Lines."""
+PACKED = (".gz", ".zst")  # the endings of single packed files, such as JSON Lines
 MAX_FILES = 4_000_000
 """The maximum number of files of an archive; the largest archive of iNaturalist has 2.7 million."""
 MAX_RATIO = 100
 """How many bytes one byte of an archive may unpack to: pictures give 1, JSON about 10, a bomb 1000."""
-FREE_BYTES = 64 * 1024 * 1024
-"""So many bytes may always be unpacked, whatever the ratio is."""
+FREE_BYTES = 64 * 1024 * 1024  # so many bytes may always be unpacked, whatever the ratio is
 BROKEN = "broken-archive"
 """The reason of a fault: an archive or a packed file that cannot be unpacked."""
 MORE_SPACE = "free some space, build in a folder on another disk, or unpack it there and give the folder"
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The numbers of the errors of a full disk."""
+FULL = (errno.ENOSPC, errno.EDQUOT)  # the numbers of the errors of a full disk
 _STEP = 1024 * 1024
 _MACOS = "__MACOSX"  # the folder in which macOS keeps attributes of files
 _ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
@@ -275,7 +272,6 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

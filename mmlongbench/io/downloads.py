@@ -22,8 +22,7 @@ from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance
 
 T = TypeVar("T")
-ATTEMPTS = 5
-"""How often a request is made that may succeed later."""
+ATTEMPTS = 5  # how often a request is made that may succeed later
 MAX_ASKED = 300.0  # the longest wait that a server may ask for, in seconds
 _SECONDS = 60.0  # the seconds that a server has to answer, and to send more of a file
 _WORTH = (408, 425, 429, 500, 502, 503, 504)  # the HTTP statuses after which the same request may succeed
@@ -271,7 +270,6 @@ def _without_secrets(record: logging.LogRecord) -> bool:
 
 
 def _kind(error: BaseException) -> str:
-    """Return the kind of an error, and the first line of what it says, without secrets."""
     said = without_secrets((str(error).splitlines() or [""])[0])
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 

@@ -23,8 +23,7 @@ MAX_OF_A_FILE = 2 * 1024**3
 _MAX_PACKED = 100
 """How many bytes one byte of gzip may unpack to, if the result has more than `MAX_BYTES`: about 10 are usual for JSON,
 1000 for a zip bomb."""
-TEMPORARY = ".tmp-"
-"""The beginning of the name of a file that is not complete yet."""
+TEMPORARY = ".tmp-"  # the beginning of the name of a file that is not complete yet
 _PAUSE = 0.05
 
 
@@ -40,17 +39,17 @@ def said_bytes(size: int) -> str:
     return f"{size} bytes"
 
 
-def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
-    """Yield (number from 1, position of the first byte, line) of each line. A line over `MAX_BYTES` is not kept in
-    memory: None is yielded instead of its text.
+def bounded_lines(file: IO[bytes] | gzip.GzipFile, most: int = MAX_BYTES) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield (number from 1, position of the first byte, line) of each line. A line of more than `most` bytes is not
+    kept in memory: None is yielded instead of its text.
     """
     number, offset = 0, 0
-    while line := file.readline(MAX_BYTES + 1):
+    while line := file.readline(most + 1):
         number += 1
-        is_whole, length = len(line) <= MAX_BYTES, len(line)
+        is_whole, length = len(line) <= most, len(line)
         part = line
         while not is_whole and part and not part.endswith(b"\n"):
-            part = file.readline(MAX_BYTES)
+            part = file.readline(most)
             length += len(part)
         yield number, offset, line if is_whole else None
         offset += length
@@ -175,7 +174,6 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def sweep(root: Path) -> None:
-    """Remove the half-written files that killed processes left below a folder."""
     for path in root.rglob(f"{TEMPORARY}*"):
         path.unlink(missing_ok=True)
 
@@ -285,7 +283,6 @@ class Links:
     """Tells which files below a folder lead out of it through links; those of each folder are followed once a pass."""
 
     def __init__(self, root: Path) -> None:
-        """Look below this folder."""
         self.root, self._out = root, dict[str, bool]()
 
     def lead_out(self, name: str, *, of_top: bool = False) -> bool:

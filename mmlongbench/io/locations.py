@@ -15,8 +15,7 @@ from mmlongbench.io.printable import without_secrets
 
 _TEXT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # `Path` writes `s3://bucket` as `s3:/bucket`
-HUB = "hub:"
-"""The beginning of a location on the Hugging Face hub."""
+HUB = "hub:"  # the beginning of a location on the Hugging Face hub
 HUB_FORM = "hub:owner/name[@revision][/path]"
 _HUB = re.compile(
     r"hub:(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>refs/[\w.-]+/[\w.-]+|[\w.-]+))?(?:/(?P<path>[^\0]+))?"

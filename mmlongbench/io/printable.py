@@ -131,7 +131,6 @@ class PrintableStream(io.TextIOBase):
     """
 
     def __init__(self, stream: TextIO, line: Callable[[str], str] = shown) -> None:
-        """Write to another stream; a function converts each line."""
         self.stream, self._line = stream, line
 
     def write(self, text: str) -> int:
@@ -140,20 +139,16 @@ class PrintableStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Flush the other stream."""
         self.stream.flush()
 
     def isatty(self) -> bool:
-        """Return whether the other stream is a terminal."""
         return self.stream.isatty()
 
     def fileno(self) -> int:
-        """Return the file descriptor of the other stream."""
         return self.stream.fileno()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # the other stream always has one
-        """The encoding of the other stream."""
         return self.stream.encoding
 
 

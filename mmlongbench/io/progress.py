@@ -94,8 +94,6 @@ class Progress:
         from rich.text import Text
 
         class Rate(progress.ProgressColumn):
-            """The column with the steps a second, measured over the last steps."""
-
             def render(self, task: progress.Task) -> Text:
                 speed = task.speed or 0.0
                 said = f"{speed:,.0f}/s" if speed >= 100 else f"{speed:.1f}/s"

@@ -164,7 +164,6 @@ class SourceOpener:
         return place, inner
 
     def _opened(self, path: Path, inner: str, field: str) -> OpenedSource:
-        """Return what a path of this machine leads to, unpacked if it is an archive or a packed file."""
         kept = _size(path) if path.is_relative_to(self._folder) else 0
         if path.is_dir() or not path.exists():
             return OpenedSource(path, kept)
@@ -220,7 +219,6 @@ class SourceOpener:
             raise _fault("disk-full", expected, f"{free:,}", field, MORE_SPACE, path.name)
 
     def _add(self, path: Path, inner: str, into: Path, field: str) -> None:
-        """Add the files of one of several locations to their common folder."""
         if not path.exists():
             raise _fault("missing-source", "a file or a folder", "none", field, "correct the path", path.name)
         if archive_ending(path.name) and path.is_file() and not inner:

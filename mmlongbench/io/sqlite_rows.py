@@ -19,8 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 BATCH = 2048
 """Rows that `put` collects for one commit; at most so many are lost when the process is killed."""
 MAX_KEYS = 500  # maximum number of keys that one SQL statement looks up
-PATIENCE = 60.0
-"""The seconds to wait for another process that writes."""
+PATIENCE = 60.0  # the seconds to wait for another process that writes
 _PAUSE = 0.01  # the seconds between two attempts to open a new file that another process opens too
 _PRIMARY = 0xFF  # the bits of an SQLite error code that say what happened; the others say where
 MEMORY = Path(":memory:")
@@ -84,7 +83,6 @@ class Store(ABC):
         """Return the error to raise when the file cannot be used; it names the file and says what to do."""
 
     def row(self, key: Value) -> Row | None:
-        """Return the row with a key, or None."""
         if row := self._waiting.get(key):
             return row
         try:
@@ -119,7 +117,6 @@ class Store(ABC):
             self.save()
 
     def save(self) -> None:
-        """Write the rows that were added."""
         with self._guard:
             if self._waiting:
                 self.write(self._waiting.values())

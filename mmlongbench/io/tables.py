@@ -196,7 +196,6 @@ def _separator(text: str, columns: Columns) -> str:
 
 
 def _header(names: Sequence[str], path: Path, place: str, columns: Columns) -> list[str]:
-    """Return the names of the columns, with known ones in small letters and without blanks."""
     known = {name.lower(): name for name in columns.known}
     header = [known.get(plain, name.strip()) for name, plain in zip(names, _plain(names), strict=True)]
     if twice := next((name for name in header if name and header.count(name) > 1), None):
@@ -210,7 +209,6 @@ def _header(names: Sequence[str], path: Path, place: str, columns: Columns) -> l
 
 
 def _renaming(lacking: Sequence[str], header: Sequence[str], columns: Columns) -> str:
-    """Return how to rename the columns that resemble those that are missing; empty if none does."""
     others = {name.lower()[:40]: name for name in header if name and name not in columns.known}
     near: Mapping[str, list[str]] = {name: difflib.get_close_matches(name, others, 1, 0.5) for name in lacking}
     named = [f"{others[found[0]]!r} to {name!r}" for name, found in near.items() if found]

@@ -34,8 +34,7 @@ from tokenization import CrossModalCounter, TokenizationError
 
 _ENGINE = Path(__file__).parents[1]
 _LIBRARIES = {"pydantic", "pydantic_core", "contextlib.py", "<frozen"}
-MAX_PLACEMENTS = 1000
-"""The maximum number of depths or permutations; it catches typing errors."""
+MAX_PLACEMENTS = 1000  # the maximum number of depths or permutations; it catches typing errors
 
 
 class PluginCallError(DraftError):
@@ -245,7 +244,6 @@ def check_plugins(bound: Bound) -> None:
 
 
 def _task_fault(task: object) -> str:
-    """Return which part of a task's declaration cannot be used; empty if all can."""
     if not isinstance(task, TaskSpec):
         return f"it is a {type(task).__name__}, expected a TaskSpec"
     parts: dict[str, TaskSpec | Bundle] = {"": task, **({"bundle.": task.bundle} if task.bundle else {})}

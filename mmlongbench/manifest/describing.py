@@ -89,11 +89,13 @@ def describe_plugin(plugin: Plugin) -> JsonObject:
             "manifests": _once(manifest for manifest, spec in uses if spec.builder == name),
         }
     elif plugin.kind == "reader":
-        loaded = reader_type(name)
+        loaded, sample = reader_type(name), None
+        with suppress(PluginError):  # none is installed, or it is broken
+            sample = sample_function(name)
         facts = {
             "sources": sources_of(loaded),
             "has_sample": is_installed("sample", name),
-            "sample": _sample_place(name),
+            "sample": str(sample) if isinstance(sample, SampleFiles) else "",  # its archive, and the folder in it
             "row_type": loaded.row_type.__name__,
             "row_fields": fields_of(loaded.row_type),
             "image_folder": loaded.image_folder,
@@ -118,14 +120,6 @@ def describe_plugin(plugin: Plugin) -> JsonObject:
         sources = sources_of(reader_type(name)) if is_installed("reader", name) else []
         facts = {"reader": name, "sources": sources}
     return {**code_and_about(loaded, name, plugin.origin), "kind": plugin.kind, **facts}
-
-
-def _sample_place(reader: str) -> str:
-    """Return the archive of a reader's sample and the folder in it; empty for a sample that is drawn, or broken."""
-    with suppress(PluginError):
-        sample = sample_function(reader)
-        return str(sample) if isinstance(sample, SampleFiles) else ""
-    return ""
 
 
 def code_and_about(loaded: object, name: str, distribution: str) -> JsonObject:
@@ -446,7 +440,7 @@ def manifest_schema() -> JsonObject:
             "include": _INCLUDE,
             "defaults": {
                 "anyOf": [entry, {"type": "null"}],
-                "description": "Keys for every dataset that does not have them.",
+                "description": "Keys for every dataset that does not have them, included ones too.",
             },
             "datasets": {"type": "array", "minItems": 1, "items": entry, "description": about},
             "mix": {**mix, "description": "A training mix, which `mmlongbench export --mix` chooses."},

@@ -9,18 +9,16 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from mmlongbench.errors import FetchError
 from mmlongbench.io.files import MAX_OF_A_FILE, read_regular, said_bytes
 from mmlongbench.io.printable import printable, without_secrets
+from mmlongbench.manifest.strict_model import StrictModel
 
-MAIN = "main"
-"""The revision of a dataset of the hub that is downloaded if an entry names none."""
-RESERVED = "downloads.json"
-"""The file of a data folder that lists what was downloaded."""
-FETCH_LOCK = ".fetch.lock"
-"""The file of a data folder that one process holds while it downloads."""
+MAIN = "main"  # the revision of a dataset of the hub that is downloaded if an entry names none
+RESERVED = "downloads.json"  # the file of a data folder that lists what was downloaded
+FETCH_LOCK = ".fetch.lock"  # the file of a data folder that one process holds while it downloads
 _URL = re.compile(r"https?://[^/\s]+/\S*")
 
 
@@ -42,11 +40,7 @@ def fault_of_path(path: str) -> str:
     return "it is a file of `fetch` itself" if path in (RESERVED, FETCH_LOCK) else ""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
-
-
-class DownloadSpec(_Model):
+class DownloadSpec(StrictModel):
     """One place that sources of a dataset come from: a dataset of the hub, a URL, or steps for a person."""
 
     hub: str = Field(default="", pattern=r"^([\w.-]+/[\w.-]+)?$")
@@ -125,7 +119,7 @@ def _regex(pattern: str) -> str:
     return "".join(known.get(part) or re.escape(part) for part in parts)
 
 
-class FetchedFile(_Model):
+class FetchedFile(StrictModel):
     """A file that was downloaded whole."""
 
     origin: str
@@ -136,7 +130,7 @@ class FetchedFile(_Model):
     """What the server of a URL calls this version of the file (ETag)."""
 
 
-class FetchedDataset(_Model):
+class FetchedDataset(StrictModel):
     """The files of a dataset of the hub that an entry of a manifest asks for."""
 
     commit: str
@@ -145,15 +139,15 @@ class FetchedDataset(_Model):
     """Their paths below the data folder, whether they were downloaded or not."""
 
 
-class DownloadRecord(_Model):
+class DownloadRecord(StrictModel):
     """What was downloaded into a data folder."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)  # earlier versions wrote `unfinished` too
 
     version: Literal[1] = 1
-    datasets: dict[str, FetchedDataset] = {}
+    datasets: dict[str, FetchedDataset] = Field(default={})
     """By `DownloadSpec.key`."""
-    files: dict[str, FetchedFile] = {}
+    files: dict[str, FetchedFile] = Field(default={})
     """By the path below the data folder."""
 
     @field_validator("files")

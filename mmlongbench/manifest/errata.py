@@ -91,23 +91,14 @@ def load_errata(path: Path) -> Errata:
 
     """
     try:
-        return errata_of(read_whole(path, "errata in YAML"), path.name)
-    except SourceError as error:
-        raise ManifestError(f"errata {path.name}: {' '.join(str(error).split())[:200]}") from error
-
-
-def errata_of(text: bytes, name: str) -> Errata:
-    """Return the errata of a text; `name` is for errors."""
-    try:
-        data = load_yaml(text, _Loader, twice=False)
-    except ValueError as error:
-        raise ManifestError(f"errata {name}: {' '.join(str(error).split())[:200]}") from error
-    try:
+        data = load_yaml(read_whole(path, "errata in YAML"), _Loader, twice=False)
         return TypeAdapter(dict[str, Erratum]).validate_python(data or {})
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))[:200]
-        raise ManifestError(f"errata {name}: {where}: {problem['msg'].removeprefix('Value error, ')}") from error
+        raise ManifestError(f"errata {path.name}: {where}: {problem['msg'].removeprefix('Value error, ')}") from error
+    except (SourceError, ValueError) as error:
+        raise ManifestError(f"errata {path.name}: {' '.join(str(error).split())[:200]}") from error
 
 
 def errata_text(errata: Mapping[str, Mapping[str, object]], head: str) -> str:

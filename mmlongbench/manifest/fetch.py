@@ -167,8 +167,6 @@ def fetch(
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A file that a place has."""
-
     path: str
     """The path below the data folder."""
     origin: str
@@ -197,21 +195,10 @@ class _Account:
     """Whether nothing more of the place is downloaded."""
 
     def result(self, folder: Path) -> FetchedPlace:
-        spec = self.place.spec
-        return FetchedPlace(
-            spec.name,
-            folder / spec.to,
-            self.place.datasets,
-            self.place.licence,
-            self.commit,
-            len(self.jobs),
-            self.bytes,
-            self.downloaded,
-            self.there,
-            tuple(self.notes),
-            tuple(self.problems),
-            spec.unverified,
-        )
+        spec, about = self.place.spec, (self.place.datasets, self.place.licence, self.commit)
+        counts = len(self.jobs), self.bytes, self.downloaded, self.there
+        told = tuple(self.notes), tuple(self.problems), spec.unverified
+        return FetchedPlace(spec.name, folder / spec.to, *about, *counts, *told)
 
 
 class _Run:
@@ -223,7 +210,6 @@ class _Run:
         """Why the hub did not answer; it is not asked again."""
 
     def all(self, places: Sequence[Place]) -> list[_Account]:
-        """List the files of all places, check those that are there, and download the others."""
         accounts = []
         with self._progress.bar("listing", len(places)) as step:
             for place in places:
@@ -258,7 +244,6 @@ class _Run:
         return accounts
 
     def _account(self, place: Place) -> _Account:
-        """Return an account with the files that a place has, or with why they cannot be listed."""
         account, spec = _Account(place), place.spec
         try:
             if spec.hub:
@@ -342,7 +327,6 @@ class _Run:
         return self._listed[name, revision]
 
     def _missing(self, accounts: Sequence[_Account]) -> list[tuple[_Account, _Job]]:
-        """Return the files that have to be downloaded, with their sizes; count the others as there."""
         missing = []
         jobs = [(account, job) for account in accounts if not account.is_stopped for job in account.jobs]
         targets = [self._folder / job.path for _, job in jobs]
@@ -387,7 +371,6 @@ class _Run:
         return False
 
     def _download(self, account: _Account, job: _Job, advance: Advance) -> bool:
-        """Download one file, and add it to the record; return whether it is there."""
         target, spec = self._target(job.path), account.place.spec
         folder = _part_of(target)
         try:

@@ -20,8 +20,7 @@ from mmlongbench.manifest.strict_model import StrictModel
 if TYPE_CHECKING:
     from license_expression import Licensing
 
-MAX_TEXT = 1024 * 1024
-"""The maximum size of the text of a licence, in bytes."""
+MAX_TEXT = 1024 * 1024  # the maximum size of the text of a licence, in bytes
 UNKNOWN_WORDS = frozenset({"", "none", "unknown", "not stated", "unlicensed", "n/a", "?"})
 """Texts that state no licence."""
 Condition: TypeAlias = Literal[
@@ -70,8 +69,7 @@ class Licence:
     """Why no licence is known, if the manifest says it."""
 
 
-UNKNOWN = Licence()
-"""The licence of material about which nothing is stated."""
+UNKNOWN = Licence()  # the licence of material about which nothing is stated
 
 
 class AssetColumns(StrictModel):
@@ -169,7 +167,6 @@ class LicenceSpec(LicenceTerms):
 
     @property
     def shown(self) -> str:
-        """The licences in one line."""
         own = [self.licence.name] if self.licence.name else []
         others = {source: terms.licence.name for source, terms in self.sources.items()}
         return "; ".join([*own, *(f"{name} ({source})" for source, name in others.items() if name)])
@@ -283,7 +280,6 @@ def conditions_of_id(identifier: str) -> frozenset[Condition]:
 
 
 def _alternatives(parsed: Any) -> "list[frozenset[Condition]]":  # noqa: ANN401  (a tree of license-expression)
-    """Return what each of the alternatives of an SPDX expression asks for."""
     kind = type(parsed).__name__
     if kind == "OR":
         return [asked for arm in parsed.args for asked in _alternatives(arm)]

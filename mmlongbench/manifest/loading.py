@@ -51,48 +51,54 @@ def _yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
         raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
 
 
-def _root_paths(dataset: _Keys, path: Path, data: Path | None) -> None:
-    """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder. If there
-    is a folder `data`, those of sources and of the corpus are relative to it instead.
+def _root_paths(keys: _Keys, root: Path, data: Path | None, where: str) -> None:
+    """Join the paths in keys of a dataset with the folder `root`, those of sources and of the corpus with the folder
+    `data`, if it is given.
     """
-    root, source = path.parent, dataset.get("source")
     for key in ("corpus", "errata", "counter"):
-        _refuse_urls(dataset.get(key), f"{path}: {key}")
+        _refuse_urls(keys.get(key), f"{where}: {key}")
     for key, folder in (("corpus", data or root), ("errata", root)):
-        if isinstance(dataset.get(key), str):
-            dataset[key] = str(folder / dataset[key])
-    if "counter" in dataset:
-        dataset["counter"] = _rooted_counter(dataset["counter"], root)
-    if isinstance(counters := dataset.get("count_as"), list):
-        dataset["count_as"] = [_rooted_counter(counter, root) for counter in counters]
-    if isinstance(source, dict):
-        dataset["source"] = {name: _rooted(value, data or root) for name, value in source.items()}
+        if key in keys:
+            keys[key] = _rooted(keys[key], folder, f"{where}: {key}")
+    if "counter" in keys:
+        keys["counter"] = _rooted_counter(keys["counter"], root)
+    if isinstance(counters := keys.get("count_as"), list):
+        keys["count_as"] = [_rooted_counter(counter, root) for counter in counters]
+    if isinstance(source := keys.get("source"), Mapping):
+        keys["source"] = {
+            name: _rooted(value, data or root, f"{where}: source.{name}") for name, value in source.items()
+        }
     else:
-        refuse_url(source, f"{path}: source", ManifestError)
+        refuse_url(source, f"{where}: source", ManifestError)
 
 
 def _rooted_counter(counter: object, root: Path) -> object:
-    full = counter_fields(counter)
-    return {key: _rooted_part(key, value, root) for key, value in full.items()} if isinstance(full, dict) else full
-
-
-def _rooted_part(key: str, value: object, root: Path) -> object:
-    """Return a value of a counter, with `root` before the path of a tokenizer or a template that is there; other names,
-    such as hub ids, stay as they are.
+    """Return a counter with `root` before the paths of a tokenizer and a template that are there; other names, such as
+    hub ids, stay as they are.
     """
-    name = str(value) if isinstance(value, Path) else value
-    if key not in ("text", "template") or not isinstance(name, str) or not name:
-        return name
-    is_there = (root / name).is_file() or (key == "template" and (root / name).exists())
-    return str(root / name) if is_there else name
+    full = counter_fields(counter)
+    if not isinstance(full, dict):
+        return full
+    rooted = {key: str(value) if isinstance(value, Path) else value for key, value in full.items()}
+    for key in ("text", "template"):
+        name = rooted.get(key)
+        path = root / name if isinstance(name, str) and name else None
+        if path and (path.is_file() or (key == "template" and path.exists())):
+            rooted[key] = str(path)
+    return rooted
 
 
-def _rooted(value: object, root: Path) -> object:
-    """Return a location of a source, or a list of locations, with `root` before each relative path."""
+def _rooted(value: object, root: Path, where: str) -> object:
+    """Return a location, or a list of locations, with `root` before each relative path."""
     if isinstance(value, list | tuple):
-        return [_rooted(location, root) for location in value]
-    if not isinstance(value, str) or value.startswith(HUB) or is_url(value) or not value.strip():
+        return [_rooted(location, root, where) for location in value]
+    if isinstance(value, Path):
+        refuse_url(value, where, ManifestError)  # a `Path` of a URL has lost a slash: only a text can be one
+        value = str(value)
+    if not isinstance(value, str) or value.startswith(HUB) or is_url(value):
         return value
+    if not value.strip():
+        raise ManifestError(f"{where}: expected a path, found an empty text")
     return str(root / value)
 
 
@@ -112,8 +118,8 @@ def _apply(setting: str | tuple[str, object], datasets: list[_Keys], here: Path)
         if not isinstance(key, str):
             raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
     target, path = _target(where, key, datasets)
-    if path == ["counter", "tokenizer"]:  # its earlier name
-        path = ["counter", "text"]
+    if path[:2] == ["counter", "tokenizer"]:  # its earlier name
+        path[1] = "text"
     if isinstance(setting, str):
         text = setting.partition("=")[2]
         if _is_path(path) and not text.strip():
@@ -122,12 +128,16 @@ def _apply(setting: str | tuple[str, object], datasets: list[_Keys], here: Path)
         is_list = path[0] == "source" and text.lstrip().startswith("[")
         if not _is_path(path) or is_list or text.strip() == "null":
             value = _yaml(text, where)
-        where = f"--set: {key.strip()}"
-    _replace(target, path, _joined(where, path, value, here))
+    alone: Any = value  # then a dataset with this key alone, whose paths are joined like those of a file
+    for step in reversed(path):
+        alone = {step: alone}
+    _root_paths(alone, here, None, "--set" if isinstance(setting, str) else "overrides")
+    for step in path:
+        alone = alone[step]
+    _replace(target, path, alone)
 
 
 def _target(where: str, key: str, datasets: list[_Keys]) -> tuple[_Keys, list[str]]:
-    """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
     path, keys = key.strip().split("."), DatasetSpec.model_fields
     named = {str(dataset.get("name")): dataset for dataset in datasets}
     if path[0] in named and len(path) > 1:
@@ -145,28 +155,6 @@ def _target(where: str, key: str, datasets: list[_Keys]) -> tuple[_Keys, list[st
 
 def _is_path(path: Sequence[str]) -> bool:
     return path in (["corpus"], ["errata"]) or (path[0] == "source" and len(path) > 1)
-
-
-def _joined(where: str, path: list[str], value: object, here: Path) -> object:
-    """Return the value of a key. A path is joined with `here`, and so is each path of a mapping for `source`."""
-    if path == ["source"] and isinstance(value, Mapping):
-        return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
-    if path[0] in ("corpus", "errata", "counter") or path == ["source"]:  # the paths of sources may be URLs
-        _refuse_urls(value, where)
-    if path == ["counter"]:
-        return _rooted_counter(value, here)
-    if path[0] == "counter" and len(path) == 2:
-        return _rooted_part(path[1], value, here)
-    if isinstance(value, list | tuple) and _is_path(path):
-        return [_joined(where, path, location, here) for location in value]
-    if isinstance(value, Path):
-        refuse_url(value, where, ManifestError)  # a `Path` of a URL has lost a slash: only a text can be one
-        value = str(value)
-    if not _is_path(path) or not isinstance(value, str):
-        return value
-    if not value.strip():
-        raise ManifestError(f"{where}: expected a path, found an empty text")
-    return _rooted(value, here)
 
 
 def _refuse_urls(value: object, where: str) -> None:
@@ -243,7 +231,9 @@ _KEYS = ("datasets", "defaults", "include", "mix")
 
 
 def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[_Keys, Path]]:
-    """Yield each dataset of a manifest and of those that it includes, with the manifest that has it."""
+    """Yield each dataset of a manifest and of those that it includes, with the manifest that has it. The defaults of a
+    manifest hold for the included datasets too, where these and their own defaults say nothing.
+    """
     if path.resolve() in above:
         raise ManifestError(f"{path}: includes itself; take it out of 'include'")
     try:
@@ -256,8 +246,14 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     included = content.get("include") or []
     if not isinstance(included, list) or not all(isinstance(name, str) for name in included):
         raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
+    read, installed = list[tuple[_Keys, Path]](), installed_manifests()
     for name in included:
-        yield from _read(_included(name, path), data, (*above, path.resolve()))
+        refuse_url(name, f"{path}: include", ManifestError)
+        other = path.parent / name if (path.parent / name).is_file() else installed.get(name)
+        if other is None:
+            hint = nearest(name, [*(beside.name for beside in path.parent.glob("*.yaml")), *installed])
+            raise ManifestError(f"{path}: include: no such file beside it, and no installed manifest: {name}{hint}")
+        read += _read(other, data, (*above, path.resolve()))
     if "mix" in content:
         parse_mix(content["mix"], str(path))  # a build does not use it: a mix is chosen from a release
     if unknown := [key for key in content if key not in _KEYS]:
@@ -274,22 +270,11 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     defaults = content.get("defaults") or {}
     if not isinstance(datasets, list) or not all(isinstance(dataset, dict) for dataset in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
-    for dataset in ({**defaults, **dataset} for dataset in datasets):
-        _root_paths(dataset, path, data)
-        root_licence_files(dataset, path, data)
-        yield dataset, path
-
-
-def _included(name: str, path: Path) -> Path:
-    """Return the manifest that another one includes: a file beside it, or an installed manifest."""
-    refuse_url(name, f"{path}: include", ManifestError)
-    beside, installed = path.parent / name, installed_manifests()
-    if beside.is_file():
-        return beside
-    if name in installed:
-        return installed[name]
-    hint = nearest(name, [*(other.name for other in path.parent.glob("*.yaml")), *installed])
-    raise ManifestError(f"{path}: include: no such file beside it, and no installed manifest: {name}{hint}")
+    for keys in (defaults, *datasets):
+        _root_paths(keys, path.parent, data, str(path))
+        root_licence_files(keys, path, data)
+    for dataset, home in (*read, *((dataset, path) for dataset in datasets)):
+        yield {**defaults, **dataset}, home
 
 
 def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None, limit: int | None) -> Manifest:

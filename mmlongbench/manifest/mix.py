@@ -113,7 +113,6 @@ def read_mix(path: Path) -> MixSpec:
 
 
 def parse_mix(content: Any, where: str) -> MixSpec:  # noqa: ANN401  (YAML)
-    """Return a mix from its keys and values."""
     try:
         return MixSpec.model_validate(content)
     except ValidationError as error:

@@ -40,8 +40,7 @@ SAMPLE = "sample"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
-MAX_LENGTH = 1024 * 1024 * K
-"""The maximum length in tokens; it catches typing errors."""
+MAX_LENGTH = 1024 * 1024 * K  # the maximum length in tokens; it catches typing errors
 
 
 def length_of(value: object) -> int:
@@ -97,28 +96,16 @@ def _as_typed(name: float) -> str:
     return repr(name)
 
 
-def _depths(value: object) -> object:
-    """Return one depth, or a list of depths, as a tuple. An integer is a number of permutations, and stays as it is."""
-    return (value,) if isinstance(value, float) else _tuple(value)
-
-
 Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
-PathText = Annotated[Path, Field(strict=False)]
-"""A path; in YAML it is a string."""
+PathText = Annotated[Path, Field(strict=False)]  # a path; in YAML it is a string
 
 
 def _located(value: object) -> tuple[Location, ...]:
-    """Return the locations of a source; a single one may be given without a list."""
     listed = value if isinstance(value, list | tuple) else [value]
     if not listed or not all(isinstance(place, Location | str | Path) for place in listed):
         raise ValueError("expected a path, a location such as hub:owner/name, or a list of these")
     return tuple(place if isinstance(place, Location) else parse_location(str(place)) for place in listed)
-
-
-def _texts(locations: tuple[Location, ...]) -> list[str]:
-    """Return locations as text, without secrets: the plan of a build is saved, and may be read by others."""
-    return [str(location) for location in locations]
 
 
 LOCATIONS_SCHEMA: dict[str, Any] = {
@@ -126,7 +113,10 @@ LOCATIONS_SCHEMA: dict[str, Any] = {
 }
 """The JSON Schema of `SourceLocations`."""
 SourceLocations = Annotated[
-    tuple[Location, ...], PlainValidator(_located), PlainSerializer(_texts), WithJsonSchema(LOCATIONS_SCHEMA)
+    tuple[Location, ...],
+    PlainValidator(_located),
+    PlainSerializer(lambda locations: [*map(str, locations)]),  # without secrets, since the plan of a build is saved
+    WithJsonSchema(LOCATIONS_SCHEMA),
 ]
 """Where a source is, in the form of `parse_location`; several locations, and the files that a pattern
 matches (`data/test-*.parquet`), are one folder with the files of all."""
@@ -387,7 +377,10 @@ class DatasetSpec(StrictModel):
     """The length that the prompt with all units must be near to, for tasks with `TaskSpec.full_prompt` (summaries)."""
     reserve: int | None = Field(default=None, ge=0)
     """Tokens kept free; the task sets the default."""
-    placements: Annotated[tuple[float, ...] | int | None, BeforeValidator(_depths)] = None
+    placements: Annotated[
+        tuple[float, ...] | int | None,  # an integer is a number of permutations
+        BeforeValidator(lambda value: (value,) if isinstance(value, float) else _tuple(value)),
+    ] = None
     """Depths, or the number of permutations; the task sets the default."""
     sample: SampleSpec = SampleSpec()
     """Which questions are built; all by default."""
@@ -425,7 +418,6 @@ class DatasetSpec(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _reader(cls, values: object) -> object:
-        """Let the builder be its own reader, if none is given."""
         if isinstance(values, dict) and "reader" not in values and "builder" in values:
             return {**values, "reader": values["builder"]}
         return values

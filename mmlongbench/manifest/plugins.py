@@ -81,7 +81,6 @@ def contract_fault(kind: str, loaded: object) -> str:
 
 
 def _wrong_member(loaded: type, bases: Iterable[type]) -> str:
-    """Return which member is of another kind than that of its base, and what it must be; empty if none is."""
     for name, declared in ((name, member) for base in bases for name, member in vars(base).items()):
         wanted = ""
         if name.startswith("__"):

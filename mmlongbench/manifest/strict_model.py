@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import nearest
 
-MAX_SHOWN = 300
-"""The maximum characters of a wrong value in a message."""
+MAX_SHOWN = 300  # the maximum characters of a wrong value in a message
 
 
 _ARM = re.compile(

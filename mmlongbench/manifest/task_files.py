@@ -18,8 +18,7 @@ from typing import Any
 from mmlongbench.errors import ManifestError, PluginError, ReleaseError, nearest
 from mmlongbench.io.files import read_regular, write_whole
 
-MAX_BYTES = 1024 * 1024
-"""The maximum size of a task file in bytes."""
+MAX_BYTES = 1024 * 1024  # the maximum size of a task file in bytes
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 

@@ -25,12 +25,10 @@ from mmlongbench.release.lock import LockedFile
 from mmlongbench.release.release import Release
 
 ASSETS = f"{ITEMS}/assets.parquet"
-"""The path of the table of assets in a release."""
 AssetKind: TypeAlias = Literal["image", "source", "text"]
 """`image`: a file below `mmlb_image/`. `source`: a source of a dataset. `text`: the text of a unit."""
 _PAGES = re.compile(r"#page=(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?$")
 _ROWS = 20_000
-"""How many rows are written or read at once."""
 _TEXTS = 1 << 14
 """How many texts of units have their digests kept, since examples show the same ones at each length and placement."""
 _MAX_ROW = 64 * 1024
@@ -117,25 +115,20 @@ def text_digest(text: str) -> tuple[int, bytes]:
     return len(bare), hashlib.sha256(bare.encode("utf-8", "backslashreplace")).digest()
 
 
-def write_assets(path: Path, assets: Iterable[Asset]) -> int:
-    """Write a table of assets, which must be sorted by `Asset.key`, and return how many it has. A part of the rows is
-    in memory at a time.
-    """
+def write_assets(path: Path, assets: Iterable[Asset]) -> None:
+    """Write a table of assets, which must be sorted by `Asset.key`; a part of the rows is in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     types: dict[str, pa.DataType] = {"sha256": pa.binary(32), "chars": pa.int32()}
     schema = pa.schema([(column.name, types.get(column.name, pa.string())) for column in fields(Asset)])
-
     stored: dict[str, Callable[[Any], object]] = {"sha256": bytes.fromhex, "chars": lambda chars: chars}
-    count, rest = 0, iter(assets)
+    rest = iter(assets)
     with atomic_write(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         first = list(islice(rest, _ROWS))  # is written also if it is empty
         for rows in chain([first], iter(lambda: list(islice(rest, _ROWS)), [])):
             columns = {name: list(map(stored.get(name, as_utf8), map(attrgetter(name), rows))) for name in schema.names}
             writer.write_table(pa.table(columns, schema))
-            count += len(rows)
-    return count
 
 
 def read_assets(release: Path, dataset: str | None = None) -> Iterator[Asset]:
@@ -266,7 +259,13 @@ def audit_assets(opened: Release, audits: Mapping[str, FileAudit]) -> list[FileA
         is_whole = len(facts) == len(files) and all(known.is_read for known in facts) and not opened.missing
         images = frozenset[str]().union(*(known.shown for known in facts)) if is_whole else None
         shown[name] = images, frozenset().union(*(known.texts for known in facts))
-    sources = _sources(opened)
+    sources: dict[tuple[str, str], tuple[str, str, str]] = {}  # (SHA-256, kind of the licence, its name)
+    for data in lock.manifest:
+        name, hashes, corpus = str(data.get("name")), data.get("source_sha256"), data.get("corpus")
+        stated = dict(hashes) if isinstance(hashes, dict) else {}
+        for source, sha256 in (stated | ({"corpus": corpus} if isinstance(corpus, str) else {})).items():
+            licence = opened.dataset(name).spec.licences.of(source).licence
+            sources[name, source] = str(sha256), licence.kind, licence.name
     audit, last = FileAudit(ASSETS), ("", "", "", "")
     try:
         for asset in read_assets(root):
@@ -278,18 +277,6 @@ def audit_assets(opened: Release, audits: Mapping[str, FileAudit]) -> list[FileA
     except ReleaseError as error:
         audit.problem("the assets cannot be read", str(error))
     return [audit] if audit.problems else []
-
-
-def _sources(opened: Release) -> dict[tuple[str, str], tuple[str, str, str]]:
-    """Return (SHA-256, kind of the licence, its name) of each source in the lock, by dataset and source."""
-    sources: dict[tuple[str, str], tuple[str, str, str]] = {}
-    for data in opened.lock.manifest:
-        name, hashes, corpus = str(data.get("name")), data.get("source_sha256"), data.get("corpus")
-        stated = dict(hashes) if isinstance(hashes, dict) else {}
-        for source, sha256 in (stated | ({"corpus": corpus} if isinstance(corpus, str) else {})).items():
-            licence = opened.dataset(name).spec.licences.of(source).licence
-            sources[name, source] = str(sha256), licence.kind, licence.name
-    return sources
 
 
 def _fault(

@@ -32,7 +32,6 @@ from mmlongbench.task.spec import Remark
 from tokenization import TokenizationError
 
 Visit = Callable[[PublicFile, ExampleCost], None]
-"""A function that is called with every example that could be counted."""
 STEPS = 100
 """The factors that `fit` tries are hundredths."""
 _WHOLE = "the whole file"
@@ -42,21 +41,16 @@ _UNREBUILT = (MMLongBenchError, TypeError, ValueError, LookupError, AttributeErr
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to audit, as plain values that can be sent to a process."""
+    """What to audit: what `Release.open` takes, as plain values that can be sent to a process. Of a variant, counts are
+    compared with the length, not with the counts that the build recorded.
+    """
 
     paths: tuple[Path, ...]
-    """A release of this engine; or public files of other origin, or folders of such files."""
     images: Path | None = None
-    """The folder of the images of public files; None: `mmlb_image` beside `mmlb_data` is used."""
     tokenizer: str | None = None
-    """The path or hub id of the tokenizer that the release was counted with; None: the name in the lock is used."""
     variant: str = ""
-    """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
-    with the length, not with the counts that the build recorded. Empty: the released form."""
     builder: str = ""
-    """The builder of public files whose names no installed manifest has; empty: such files are a problem."""
     tasks: TaskFiles = NO_TASK_FILES
-    """The task files that the release was built with."""
 
     def open(self) -> Release:
         """Open the release, or the files; raises ReleaseError."""
@@ -93,14 +87,9 @@ def audit(
     models: Sequence[Model] = (),
     visit: Visit | None = None,
 ) -> list[FileAudit]:
-    """Audit every file.
-
-    The cost of each example is counted on `models` too. `visit` is called with every example that could be counted;
-    then there is one process, whatever `workers` says.
-
-    Raises:
-        ReleaseError: the target cannot be read, or was not counted with the given tokenizer.
-
+    """Audit every file; raises ReleaseError if the target cannot be read. The cost of each example is counted on
+    `models` too. `visit` is called with every example that could be counted; then there is one process, whatever
+    `workers` says.
     """
     for model in models:
         _ = model.text  # a wrong tokenizer is named before the first example is read
@@ -240,9 +229,6 @@ def counted_examples(
 
 
 def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, file: PublicFile) -> ExampleCost | None:
-    """Count an example from its record, and compare the result with the counts in the record; None if it cannot be
-    counted.
-    """
     reserve = None if dataset.is_locked else dataset.reserve
     try:
         cost = ExampleCost.of(record, dataset.prompt(record), dataset.counter, file.sizes, reserve)
@@ -298,7 +284,6 @@ class Costliest:
     tokens: int
     """Its tokens, with its reserve."""
     where: str
-    """Its file and id."""
     over_images: int
     """The number of examples with more images than a request may hold: no size helps these."""
     refused: int
@@ -307,16 +292,11 @@ class Costliest:
 
 def fit(target: Target, model: Model, window: int) -> tuple[float | None, Costliest, Costliest]:
     """Find a factor for the sides of all images at which every example fits the window of a model, while at a factor
-    larger by 0.01 some example does not.
+    larger by 0.01 some example does not; 1 if every example fits unchanged, None if even a hundredth is too large.
+    Return it, the costliest example at that factor (or at a hundredth), and the costliest example as it is.
 
-    The factor is 1 if every example fits unchanged. Examples with an image that the model refuses are only counted.
-    Trying a factor takes one pass over the release. Sides are rounded down, to at least one pixel. With rules that cut
-    images into tiles, a larger factor may fit again.
-
-    Returns:
-        The factor, None if even a hundredth is too large; the costliest example at that factor, at a hundredth if there
-        is none; the costliest example as it is.
-
+    Examples with an image that the model refuses are only counted. Trying a factor takes one pass over the release.
+    With rules that cut images into tiles, a larger factor may fit again.
     """
     release = target.open()
     whole = _costliest(release, model, STEPS)
@@ -346,7 +326,6 @@ def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
 
 
 def _costliest(release: Release, model: Model, hundredths: int) -> Costliest:
-    """Return the costliest example if images are scaled by `hundredths`; headers of images are read only once."""
     most, where, over_images, refused = 0, "", 0, 0
     most_images = model.rule.max_images
     for file in release.files:

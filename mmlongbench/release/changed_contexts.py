@@ -27,7 +27,6 @@ CONTEXTS = {
     "wrong": "the units of another question of the same file",
     "oracle": "only the units that hold the answer",
 }
-"""The contexts that the engine can make, in words."""
 _NEAR = 512
 """How many examples after an example are tried for the context `wrong`."""
 
@@ -104,7 +103,6 @@ def _changed(release: Release, example: Example, context: str) -> Prompt | None:
 
 
 def _images(unit: Shown) -> Shown:
-    """Return the images of a unit; of its turns, those that have an image."""
     turns = [Turn(turn.role, _pictures(turn.parts)) for turn in unit if isinstance(turn, Turn)]
     return [turn for turn in turns if turn.parts] if turns else _pictures(unit)
 

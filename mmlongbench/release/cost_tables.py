@@ -16,7 +16,6 @@ from mmlongbench.task.file_formats import to_json
 from tokenization import TokenizationError
 
 _BATCH = 20_000
-"""The rows that are kept in memory before they are written to Parquet."""
 _TEXTS = ("file", "id", "unit", "role", "image")
 _FRACTIONS = ("placement", "fill")
 
@@ -108,41 +107,29 @@ def _images(file: PublicFile, cost: ExampleCost) -> Iterator[Item]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Callable[[Row], object]]:
-    """Give a function that writes a row, in the format that belongs to the path's ending.
-
-    The file appears when it is complete, or not at all.
-
-    Raises:
-        ReleaseError: the ending is not `.csv`, `.jsonl` or `.parquet`.
-
+    """Give a function that writes a row, in the format that belongs to the path's ending. The file appears when it is
+    complete, or not at all.
     """
-    writers = {".csv": _writing_csv, ".jsonl": _writing_lines, ".parquet": _writing_parquet}
-    if path.suffix not in writers:
-        raise ReleaseError(f"{path}: expected a file that ends in {', '.join(writers)}")
-    with atomic_write(path) as file, writers[path.suffix](file) as add:
-        yield add
+    if path.suffix not in (".csv", ".jsonl", ".parquet"):
+        raise ReleaseError(f"{path}: expected a file that ends in .csv, .jsonl, .parquet")
+    with atomic_write(path) as file:
+        if path.suffix == ".jsonl":
+            yield lambda row: file.write(to_json(row))
+        elif path.suffix == ".csv":
+            text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
+            writer: csv.DictWriter[str] = csv.DictWriter(text, (), lineterminator="\n")
 
+            def add(row: Row) -> None:
+                if not writer.fieldnames:
+                    writer.fieldnames = list(row)
+                    writer.writeheader()
+                writer.writerow(row)
 
-@contextmanager
-def _writing_csv(file: BinaryIO) -> Iterator[Callable[[Row], object]]:
-    text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    has_header = False
-
-    def add(row: Row) -> None:
-        nonlocal has_header
-        if not has_header:
-            writer.writerow(row)
-            has_header = True
-        writer.writerow(row.values())
-
-    yield add
-    text.detach()
-
-
-@contextmanager
-def _writing_lines(file: BinaryIO) -> Iterator[Callable[[Row], object]]:
-    yield lambda row: file.write(to_json(row))
+            yield add
+            text.detach()
+        else:
+            with _writing_parquet(file) as add_row:
+                yield add_row
 
 
 @contextmanager
@@ -151,18 +138,16 @@ def _writing_parquet(file: BinaryIO) -> Iterator[Callable[[Row], object]]:
     import pyarrow.parquet as pq
 
     rows: list[Row] = []
-    schema: pa.Schema | None = None
-    writer: pq.ParquetWriter | None = None
+    writers: list[tuple[pq.ParquetWriter, pa.Schema]] = []  # one, once the first rows have named the columns
 
-    def flush() -> pq.ParquetWriter:
-        nonlocal schema, writer
-        if writer is None:  # a column that is empty in the first rows has a type, too
+    def flush() -> None:
+        if not writers:  # a column that is empty in the first rows has a type, too
             kinds = dict.fromkeys(_TEXTS, pa.string()) | dict.fromkeys(_FRACTIONS, pa.float64())
             schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in (rows[0] if rows else ())])
-            writer = pq.ParquetWriter(file, schema)
+            writers.append((pq.ParquetWriter(file, schema), schema))
+        writer, schema = writers[0]
         writer.write_table(pa.Table.from_pylist(list(map(dict, rows)), schema))
         rows.clear()
-        return writer
 
     def add(row: Row) -> None:
         rows.append(row)
@@ -170,4 +155,5 @@ def _writing_parquet(file: BinaryIO) -> Iterator[Callable[[Row], object]]:
             flush()
 
     yield add
-    flush().close()
+    flush()
+    writers[0][0].close()

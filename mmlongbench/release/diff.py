@@ -30,7 +30,6 @@ _UNITS = 5
 _PLACED = ("position", "start")
 """The fields of a unit that depend on the units before it."""
 _ROWS = 5_000
-"""The rows of items that are in memory at a time."""
 _WRITTEN = "the same values, written otherwise"
 
 
@@ -112,7 +111,10 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
     with progress.bar("diff: files", len(both)) as advance:
         for name in both:
             pair = (a / name, b / name)
-            if _are_same(pair):
+            # only regular files are opened; if neither is one, they count as the same
+            are_files = [path.is_file() for path in pair]
+            sizes = {path.stat().st_size for path in pair} if all(are_files) else set()
+            if not any(are_files) or (len(sizes) == 1 and len({sha256_of(path) for path in pair}) == 1):
                 same += 1
                 entries = [lock["files"].get(name) for lock in locks]
                 if entries[0] != entries[1]:
@@ -126,8 +128,11 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
                 files.append(_file_difference(name, pair, limit))
             advance()
     files.sort(key=lambda file: by_length(file.file))
-    only_in_a, only_in_b = (_by_folder(sorted(names), limit) for names in (ours - theirs, theirs - ours))
-    return ReleaseDifference(tuple(of_lock), only_in_a, only_in_b, tuple(files), Named.of(images, limit), same)
+    only: list[dict[str, Named]] = []  # by top folder; of images, only the first are named
+    for names in (ours - theirs, theirs - ours):
+        folders = groupby(sorted(names), key=lambda name: name.split("/")[0])
+        only.append({top: Named.of([*below], limit if top == IMAGES else None) for top, below in folders})
+    return ReleaseDifference(tuple(of_lock), only[0], only[1], tuple(files), Named.of(images, limit), same)
 
 
 def _lock_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -144,22 +149,6 @@ def _lock_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Ite
         kind = "counts" if key == "datasets" else key
         for where, words in differences(ours.get(key), theirs.get(key)):
             yield f"{kind}: {where}" if where else kind, words
-
-
-def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
-    """Group files by top folder. Of images, only the first `limit` are named."""
-    folders = groupby(names, key=lambda name: name.split("/")[0])
-    return {folder: Named.of([*files], limit if folder == IMAGES else None) for folder, files in folders}
-
-
-def _are_same(pair: tuple[Path, Path]) -> bool:
-    """Return whether two files have the same bytes. Only regular files are opened; if neither is one, they count as
-    the same.
-    """
-    if not all(path.is_file() for path in pair):
-        return not any(path.is_file() for path in pair)
-    sizes = {path.stat().st_size for path in pair}
-    return len(sizes) == 1 and len({sha256_of(path) for path in pair}) == 1
 
 
 def _both(pair: tuple[Path, Path], words_of: Callable[[Path], str]) -> str:
@@ -187,30 +176,28 @@ def _file_difference(name: str, pair: tuple[Path, Path], limit: int) -> FileDiff
         both = [each for each in ours.digests if each in theirs.digests]
         differ = [each for each in both if ours.digests[each] != theirs.digests[each]]
         only_in_a, only_in_b = (
-            Named.of([each for each in one.digests if each not in other.digests], limit)
-            for one, other in ((ours, theirs), (theirs, ours))
+            Named.of([each for each in here.digests if each not in there.digests], limit)
+            for here, there in ((ours, theirs), (theirs, ours))
         )
         what = ""
         if not (differ or only_in_a.count or only_in_b.count):
             is_ordered = list(ours.digests) == list(theirs.digests)
             what = _WRITTEN if is_ordered else "the same examples in another order"
         read, other_read = ours.read(differ[:limit]), theirs.read(differ[:limit])
-        first = {each: tuple(_example_differences(read[each], other_read[each])) for each in differ[:limit]}
     except ReleaseError as error:
         return FileDifference(name, f"the bytes differ; {error}")
+    first: dict[str, tuple[str, ...]] = {}  # fields if the examples are records, units if they are contexts
+    for each in differ[:limit]:
+        one, other = read[each], other_read[each]
+        try:
+            if isinstance(one, list) and isinstance(other, list):
+                words = list(_context_differences(one, other))
+            else:
+                words = [f"{where}: {values}" if where else values for where, values in differences(one, other)]
+        except RecursionError:
+            words = ["values that are too deep to be compared"]
+        first[each] = tuple(words or [_WRITTEN])
     return FileDifference(name, what, len(both), len(differ), only_in_a, only_in_b, first)
-
-
-def _example_differences(one: object, other: object) -> list[str]:
-    """Return what differs between two examples: fields if they are records, units if they are contexts."""
-    try:
-        if isinstance(one, list) and isinstance(other, list):
-            words = list(_context_differences(one, other))
-        else:
-            words = [f"{where}: {values}" if where else values for where, values in differences(one, other)]
-    except RecursionError:
-        return ["values that are too deep to be compared"]
-    return words or [_WRITTEN]
 
 
 def differences(one: object, other: object, field: str = "") -> Iterator[tuple[str, str]]:
@@ -258,7 +245,6 @@ def against(one: object, other: object) -> str:
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """Return how many entries at the start are the same."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -344,7 +330,6 @@ class ExampleFile:
         self.digests: dict[str, bytes] = {}
         """A digest of each example's bytes, by name, in the order of the file."""
         self.unreadable: list[str] = []
-        """The names of the lines that are not JSON objects."""
         for name, data, value, start in self._examples():
             self.digests[name], self._starts[name] = blake2b(data, digest_size=16).digest(), start
             if isinstance(value, str):
@@ -409,11 +394,9 @@ def _members(path: Path) -> Iterator[_NamedExample]:
 
 
 _EXAMPLES = {".jsonl": _lines, ".parquet": _rows, ".json": _members}
-"""What yields the examples of a file, by its ending."""
 
 
 def _object_or_text(line: bytes) -> dict[str, object] | str:
-    """Return the JSON object of a line, or the line itself as text if it has none."""
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):

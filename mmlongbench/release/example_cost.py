@@ -31,7 +31,6 @@ from tokenization import (
 ALL = "all"
 """The name that stands for all models, without those that are only a variant of another model."""
 MAX_RESERVE = 2**40
-"""The maximum reserve in tokens; anything above it is an error."""
 MAX_PLACEMENT = 2**40
 """A number whose absolute value is not below this is no placement."""
 
@@ -97,7 +96,6 @@ class Model:
     """A model to count on, as plain values that can be sent to a process."""
 
     name: str
-    """The model's name as the user gives it."""
     window: int | None = None
     """The maximum number of tokens of prompt and answer together; None: not checked."""
     tokenizer: str | None = None
@@ -151,15 +149,16 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
 
     """
     listed = [name.strip() for name in names.split(",") if name.strip()]
+    families = [name for name, rule in vision_rules().items() if not rule.variant_of]
     if listed == [ALL]:
-        listed = _families()
+        listed = families
     for name in listed:
         try:
             vision_rule(name)
         except TokenizationError as error:
             nearest = str(error).partition("did you mean ")[2].partition("?")[0]
             hint = f"; did you mean {nearest}?" if nearest else ""
-            raise ReleaseError(f"no model {name!r:.80} is known{hint}; known are {', '.join(_families())}") from error
+            raise ReleaseError(f"no model {name!r:.80} is known{hint}; known are {', '.join(families)}") from error
     fits, texts = dict[str, str](), dict[str, str]()
     for option, pairs, given in (("--fits", windows, fits), ("--text-tokenizer", tokenizers, texts)):
         for pair in pairs:
@@ -175,21 +174,13 @@ def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str]
             if name not in listed:
                 raise ReleaseError(f"{option} {pair}: {name!r} is not among the models ({', '.join(listed)})")
             given[name] = value.strip()
-    tokens = {name: _window(name, text) for name, text in fits.items()}
+    tokens: dict[str, int] = {}
+    for name, text in fits.items():
+        try:
+            tokens[name] = int(text) if text.isdecimal() and len(text) < 12 and int(text) else length_of(text)
+        except Exception as error:
+            raise ReleaseError(f"--fits {name}={text}: expected tokens, such as 128000 or 128K") from error
     return tuple(Model(name, tokens.get(name), texts.get(name)) for name in dict.fromkeys(listed))
-
-
-def _families() -> list[str]:
-    return [name for name, rule in vision_rules().items() if not rule.variant_of]
-
-
-def _window(name: str, text: str) -> int:
-    if text.isdecimal() and len(text) < 12 and int(text):
-        return int(text)
-    try:
-        return length_of(text)
-    except Exception as error:
-        raise ReleaseError(f"--fits {name}={text}: expected tokens, such as 128000 or 128K") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +189,6 @@ class ExampleCost:
 
     id: str
     placement: float | None
-    """The depth or permutation, if it has one."""
     set: int | None
     """The number of its set of exemplars, if there are several sets (many-shot learning)."""
     prompt: Prompt
@@ -208,7 +198,6 @@ class ExampleCost:
     reserve: int
     """The tokens that the release keeps free for the answer."""
     counter: CrossModalCounter
-    """The counter of its release."""
     _texts: dict[object, int] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -220,12 +209,8 @@ class ExampleCost:
         sizes: Mapping[str, tuple[int, int]],
         reserve: int | None,
     ) -> "ExampleCost":
-        """Count a record; the reserve is the record's own `tokens.reserve`, or `reserve` if it has none.
-
-        Raises:
-            KeyError: the record has no `tokens.reserve`, and `reserve` is None.
-            ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
-
+        """Count a record; the reserve is the record's own `tokens.reserve`, or `reserve` if it has none. If both are
+        missing, raise KeyError.
         """
         image_sizes = tuple(map(sizes.__getitem__, prompt.images))
         if reserve is None:
@@ -247,11 +232,7 @@ class ExampleCost:
 
     def tokens(self, model: Model) -> tuple[int, int]:
         """Return (text, image) tokens on a model, as a manifest that names it counts; by the release's tokenizer if the
-        model has none.
-
-        Raises:
-            TokenizationError: the model refuses an image.
-
+        model has none. Raises TokenizationError if the model refuses an image.
         """
         rule, sizes, counter = model.rule, iter(self.sizes), model.counter(self.counter)
         image = rule.total(self.sizes, self.prompt.adjacent_images if rule.shared else 0)

@@ -15,9 +15,7 @@ from mmlongbench.task.spec import Remark
 from tokenization import TokenizationError
 
 Finding: TypeAlias = tuple[str, str]
-"""What is wrong with a release: (kind of problem, where)."""
 UNREADABLE = (ReleaseError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
-"""The errors that reading a damaged release may raise."""
 WORST = 5
 """How many examples are named for each model and file."""
 BINS = 20
@@ -294,7 +292,6 @@ class Facts:
     """The id of the first example whose units do not begin lines, although its prompt has enough lines; empty if there
     is none."""
     shown: set[str] = field(default_factory=set)
-    """The images of all prompts."""
     texts: set[bytes] = field(default_factory=set)
     """A digest of each text of a unit that is among the assets of the release (`assets.text_key`)."""
 
@@ -311,25 +308,20 @@ class FileAudit:
     image: Spread = field(default_factory=Spread)
     images: Spread = field(default_factory=Spread)
     fills: list[int] = field(default_factory=_no_shares)
-    """A histogram of `fill`."""
     models: dict[str, ModelTally] = field(default_factory=dict)
-    """Its cost on each requested model."""
     fit_all: int = 0
     """The examples that fit all of these models."""
     unfit: dict[str, str] = field(default_factory=dict)
     """What does not fit them in the first such example of a question, by the question's id."""
     problems: Counter[str] = field(default_factory=Counter)
-    """How often each kind of problem was found."""
     first: dict[str, str] = field(default_factory=dict)
     """Where each kind of problem was first found, in words."""
     dataset: str = ""
     tokenizer: str = ""
-    """The tokenizer that its text was counted with."""
     counted_as: str = ""
     """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
     also_counted_as: str = ""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
-    """What its builder noticed, by subject."""
     gold_ranks: list[tuple[int, ...]] = field(default_factory=list)
     """The ranks of the pages with the answer, of each example whose context was retrieved (`Builder.gold_ranks`)."""
     facts: Facts | None = None

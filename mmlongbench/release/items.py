@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _Row: TypeAlias = dict[str, object]
-"""A row in the form that the file has."""
 _Key: TypeAlias = tuple[object, object]
 """The id and the placement of a row, in the form that the file has."""
 _AHEAD = 64
@@ -32,7 +31,6 @@ public file, or may have a record that cannot be read."""
 _ROWS_AHEAD = 16
 """How many times the rows of the longest possible example are held at most while the next one is searched for."""
 _READ = 1024
-"""How many rows of items are read at once."""
 _READ_FEW = 64 * 1024
 """How many rows are read at once if at most `_FEW` columns are read."""
 _FEW = 3
@@ -43,7 +41,6 @@ _MAX_ROW = 4096
 _MAX_FIRST = 256 * 1024
 """The bytes that a file of items may always have, even with few rows."""
 _MAX_TEXT = 16 * 1024
-"""The maximum bytes of one text of a row."""
 _TEXTS = ["id", "unit", "role", "inside", "image"]
 _NUMBERS = ["placement", "position", "start", "text_tokens", "image_tokens"]
 
@@ -52,12 +49,10 @@ class Item(TypedDict):
     """One unit of one example. It is a dict, because a release has millions of units."""
 
     id: str
-    """The id of the example."""
     placement: float | None
     position: int
     """Its position among the units of the example, from 0."""
     unit: str
-    """The unit's id."""
     role: str
     inside: NotRequired[str | None]
     """The ids of the needles inside the unit, separated by blanks; blanks and percent signs in the ids are escaped as

@@ -30,7 +30,6 @@ because it has a date."""
 
 StageName: TypeAlias = Literal["documents", "rows", "rankings", "questions", "negatives", "records", "images", "cells"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
-"""The stages of a build, in order."""
 
 
 def by_length(path: str) -> list[tuple[int, str]]:

@@ -25,9 +25,7 @@ from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECT
 from mmlongbench.task.file_formats import to_json
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
-"""The packages whose versions are in a lock."""
 MAX_BYTES = 512 * 1024 * 1024
-"""The maximum size of a lock in bytes."""
 _NAMED = 5
 CANARY = "mmlongbench benchmark data, not for training: canary"
 """The words before the identifier of a canary: a text that is in the records of a release and nowhere else, so that
@@ -292,7 +290,6 @@ def versions() -> dict[str, str]:
 
 
 LockedCounter: TypeAlias = Mapping[str, Any]
-"""The counter of a dataset, as the lock has it."""
 
 
 def counted_as(counter: LockedCounter) -> str:
@@ -436,11 +433,7 @@ def example_digest(prompt: Prompt, gold: object, lock: Lock) -> str:
     """Return the SHA-256 of a prompt, of the bytes of its images, and of its answer.
 
     Two releases that show a model the same texts and the same images, whatever the images are called, and have the same
-    answer, give the same digest.
-
-    Raises:
-        ReleaseError: the lock does not have an image of the prompt.
-
+    answer, give the same digest. An image that the lock does not have is a `ReleaseError`.
     """
     turns = []
     for turn in prompt.turns:

@@ -119,7 +119,6 @@ def _code_faults(data: Mapping[str, object], engine: str) -> Iterator[str]:
 def _count_faults(
     dataset: ReadDataset, counts: DatasetCounts, lock: Lock, rejects: Sequence[RejectKey] | None
 ) -> Iterator[Finding]:
-    """Yield the counts of a dataset that do not fit its manifest, each other, or the rejects."""
     spec, questions = dataset.spec, counts.questions
     try:
         placements = len(placements_of(spec, dataset.builder))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
-from urllib.parse import unquote
 
 from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
@@ -114,7 +113,6 @@ class Layout:
         """Whether units begin lines, so that their positions are exact."""
 
     def _first(self, line: str) -> int:
-        """Return the tokens of a line at the beginning of a turn."""
         return max(1, self._count(line))
 
     def before(self, char: int) -> int:
@@ -151,11 +149,7 @@ class Layout:
     def find(self, needles: Sequence[Needle] | None) -> list[FoundNeedle]:
         """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one
         needle. `needles` are their texts and images, in the order of the prompt if the record gives this order; None:
-        they are the units that the items call needles.
-
-        Raises:
-            ReleaseError: there is no needle, or one is not in the prompt.
-
+        they are the units that the items call needles. Raises ReleaseError if one is not in the prompt.
         """
         units = [number for number, item in enumerate(self.items) if is_needle(item)]
         if needles is None:
@@ -235,7 +229,9 @@ class Layout:
         """Return whether the units show the images of the prompt from image `first` on, some of them several images."""
         images, at = self.prompt.images, first
         for number, item in enumerate(self.items):
-            if item["image"] and (images[at : at + 1] != (item["image"],) or not self._holds_image(number, at)):
+            if item["image"] and (
+                images[at : at + 1] != (item["image"],) or not self.holds(number, self.before_image(at), is_image=True)
+            ):
                 return False
             left = item["image_tokens"]
             while left > 0 and at < len(images):
@@ -244,9 +240,6 @@ class Layout:
             if left:
                 return False
         return True
-
-    def _holds_image(self, number: int, at: int) -> bool:
-        return self.holds(number, self.before_image(at), is_image=True)
 
 
 def needle_places(
@@ -337,14 +330,6 @@ def showing(units: Sequence[Sequence[Part]], needles: Iterable[Needle], likely: 
             found = [number for number, text in texts if any(whole for _, whole in places_of(needle, text))] or found
         numbers.update(found)
     return numbers
-
-
-def needle_ids(items: Sequence[Item]) -> list[str]:
-    """Return the ids of all needles in reading order, from their items or from those of the units that contain them."""
-    ids: list[str] = []
-    for item in items:
-        ids += [item["unit"]] if is_needle(item) else map(unquote, (item.get("inside") or "").split())
-    return ids
 
 
 def separator(items: Sequence[Item]) -> int:

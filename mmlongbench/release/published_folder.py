@@ -19,7 +19,6 @@ from mmlongbench.task.file_formats import FileFormat
 from mmlongbench.task.rows import Record
 
 _ROWS = 16
-"""How many rows of a table are read at once."""
 _MAX_GROUP = 1024 * 1024 * 1024
 """The maximum size of a row group in bytes; `publish` writes groups of at most 32 MiB, or one larger row."""
 
@@ -38,10 +37,6 @@ def restored(
 
     The folder is made once, in the user's cache, and again if a table of the publication changes. `known` has the
     format of each public file with examples, and the number of its examples in the lock, by name.
-
-    Raises:
-        ReleaseError: a table cannot be read, or has an example or an image that the lock does not have.
-
     """
     tables = sorted(folder.glob(f"{PUBLISHED_EXAMPLES}/*/*.parquet"), key=lambda path: by_length(path.as_posix()))
     pictures = sorted(folder.glob(f"{PUBLISHED_IMAGES}/*.parquet"))
@@ -106,7 +101,6 @@ def _records(table: Path) -> Iterator[Record]:
 
 
 def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
-    """Write each image at all paths that the lock has for its bytes."""
     paths: dict[str, list[str]] = {}
     for name, file in lock.files.items():
         if name.startswith(f"{IMAGES}/") and is_release_path(name):

@@ -72,12 +72,8 @@ class ReadDataset:
 
     @cached_property
     def counter(self) -> CrossModalCounter:
-        """The counter that the release was counted with; its tokenizer is loaded when it is first used.
-
-        Raises:
-            NotHereError: the tokenizer is not on this machine.
-            ReleaseError: the tokenizer is another one than that of the release.
-
+        """The counter that the release was counted with; its tokenizer is loaded when it is first used. Raises
+        NotHereError if it is not on this machine, ReleaseError if it is another one.
         """
         return self.open_counter()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from hashlib import blake2b
+from urllib.parse import unquote
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError, error_text
@@ -18,8 +19,8 @@ from mmlongbench.release.positions import (
     FoundNeedle,
     Haystack,
     Layout,
+    is_needle,
     items_faults,
-    needle_ids,
     numbers_of,
     placement_faults,
 )
@@ -129,7 +130,6 @@ class RecordChecks:
                 yield "a question does not have one example at each placement of the lock", f"{id}: at {at}"
 
     def _positions(self, record: Record, cost: ExampleCost, items: Sequence[Item]) -> Iterator[Finding]:
-        """Yield differences between the prompt, the items and the record's fields about needles."""
         counter, layout = self._dataset.counter, None
         if counter.additive:
             layout = Layout(items, cost, counter, is_by_line=self.facts.is_by_line)
@@ -152,7 +152,9 @@ class RecordChecks:
             except ReleaseError as error:
                 yield NEEDLES_DIFFER, str(error)
                 return
-        ids = needle_ids(items)
+        ids: list[str] = []  # of the needles in reading order
+        for item in items:
+            ids += [item["unit"]] if is_needle(item) else map(unquote, (item.get("inside") or "").split())
         if needles is not None and len(ids) != len(needles):
             yield NEEDLES_DIFFER, f"the items have {len(ids)} needles, the record {len(needles)}"
             return

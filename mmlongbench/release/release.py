@@ -37,7 +37,6 @@ from mmlongbench.task.rows import Record, Row
 from tokenization import TokenCount
 
 NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
-"""The lock of files of other origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,6 @@ class PublicFile:
     length: int
     form: FileFormat
     sizes: ImageSizes
-    """The sizes of the images that its records name."""
     sha256: str | None = None
     """The SHA-256 in the lock; None if the lock does not have the file."""
     is_bundle: bool = False
@@ -241,12 +239,8 @@ class Release:
         return self.dataset(dataset).builder
 
     def load_tokenizers(self) -> None:
-        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read.
-
-        Raises:
-            NotHereError: a tokenizer is not on this machine.
-            ReleaseError: a tokenizer is another one than that of the release.
-
+        """Load the tokenizers of all datasets now, so that a missing or wrong one is named before a file is read (see
+        `ReadDataset.counter`).
         """
         for dataset in self._datasets.values():
             _ = dataset.counter, dataset.count_as

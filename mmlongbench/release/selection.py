@@ -42,12 +42,10 @@ class Cell:
     dataset: str
     length: int
     is_chosen: Callable[[str], bool]
-    """Whether the question with an id is chosen."""
     limit: int | None
     keys: frozenset[tuple[str, float | None]] | None = None
     """The chosen examples, each by the id of its question and its placement; None: all of a chosen question."""
     advance: Callable[[], None] = lambda: None
-    """Called for each example that is read."""
 
     def examples(self) -> Iterator[Example]:
         """Yield the examples in the order of the file."""
@@ -113,7 +111,6 @@ def select(release: Release, selection: Selection) -> list[Cell]:
 
 
 def _in_subset(release: Release, dataset: str, length: int, subset: str) -> Callable[[str], bool]:
-    """Return a function that says whether a question of a dataset is in a subset at a length, by its id."""
     if not subset:
         return lambda id: True
     # The rank of a question does not depend on the length, so a dataset with the same questions at every length keeps

@@ -20,7 +20,6 @@ from tokenization import PatchRule, TokenCount, VisionRule
 from tokenization.text import LLAMA2
 
 Mark: TypeAlias = Literal["gold", "needle", "evidence"]
-"""Why a unit or a part of it matters for the answer."""
 BlockName: TypeAlias = Literal["instruction", "unit", "question", "user", "assistant"]
 """What a block of a prompt is; `user` and `assistant` are parts of a prompt whose builder does not name its units."""
 
@@ -50,7 +49,6 @@ class ShownImage:
     """An image of a prompt."""
 
     path: str
-    """The path below `mmlb_image/`."""
     size: tuple[int, int]
     """Width and height in pixels, after EXIF rotation."""
     tokens: int
@@ -90,7 +88,6 @@ class Block:
     unit: UnitFacts | None = None
     """What the items say about it; None if it is no unit, or if the release has no items."""
     start: int | None = None
-    """The tokens before it; None if not known."""
     label: str = ""
     """What the task calls it, for people; it is not in the prompt."""
 
@@ -102,7 +99,6 @@ class NeedlePlace:
     requested: float | None
     """The depth that was requested, as a share of the haystack's tokens; None if the record does not say."""
     achieved: float | None
-    """The depth that the needle has."""
     start: int | None
     """The tokens before it."""
 
@@ -177,20 +173,13 @@ class ShownExample:
 
 
 NO_ITEMS = "the release has no items of this file: start tokens and roles are not known"
-"""What is said where the file of items is missing."""
 ESTIMATED = "start tokens are about right: the tokens of a whole prompt are no sum of those of its parts"
-"""What is said where texts cannot be counted apart from each other."""
 NO_UNITS = "the builder does not say which units the prompt is made of: its parts are shown as they are"
-"""What is said where a prompt has no outline."""
 
 
 def shown_example(release: Release, example: Example) -> ShownExample:
-    """Return an example with what its release knows about it.
-
-    Raises:
-        ReleaseError: an image is missing, or the items of the example cannot be read or are not those of its prompt.
-        DraftError: the builder cannot read the record.
-
+    """Return an example with what its release knows about it. Raises ReleaseError if an image is missing, or the items
+    cannot be read or are not those of the prompt.
     """
     at = f"{example.file}, {example.id}"
     dataset = release.dataset(example.dataset)
@@ -223,14 +212,8 @@ def described(
     rule: PatchRule | VisionRule,
     labels: Sequence[str] = (),
 ) -> ShownExample:
-    """Return an example with what is known about its units.
-
-    `items` are in the order of the file, None if there are none; `needles` are as the prompt shows them; `labels` say
-    what its units are called, in the order of the prompt.
-
-    Raises:
-        ReleaseError: the items are not those of the prompt, or an image is missing.
-
+    """Return an example with what is known about its units; raises ReleaseError if the items, which are in the order of
+    the file, are not those of the prompt. `labels` say what the units are called, in the order of the prompt.
     """
     record, outline, notes = example.record, example.prompt.outline, list[str]()
     if outline and outline.prompt(outline.shown) != example.prompt:
@@ -292,11 +275,20 @@ def _numbers(value: object) -> list[float | None]:
 
 
 def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -> Iterator[Block]:
-    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit. Raises the
-    error of `_require_same`.
-    """
-    if items is not None:
-        _require_same(outline, items)  # before a picture that is missing ends the page
+    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit."""
+    # items of other units are refused before a picture that is missing ends the page
+    if items is not None and len(items) != len(outline.units):
+        raise ReleaseError(f"the items list {len(items):,} units, the prompt has {len(outline.units):,}")
+    for number, (item, parts) in enumerate(zip(items or (), outline.units, strict=False)):
+        if item["position"] != number:
+            raise ReleaseError(f"row {number} of the items has position {item['position']}, expected {number}")
+        images = [part.path for part in parts if isinstance(part, Image)]
+        # the items name the image of a body; a unit may have further images
+        if images[:1] != [item["image"]] if item["image"] else images and not item["image_tokens"]:
+            raise ReleaseError(
+                f"unit {number} has the image {item['image']!r:.120} in the items, {', '.join(images)!r:.120} in the "
+                "prompt"
+            )
     if outline.before:
         yield Block("instruction", pieces.of(outline.before), start=0)
     if items is None:
@@ -312,22 +304,6 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
         yield Block("unit", content, pieces.marks(parts, item), unit, unit.start)
         end = unit.start + unit.tokens
     yield Block("question", pieces.of(outline.after), start=end)
-
-
-def _require_same(outline: Outline, items: Sequence[Item]) -> None:
-    """Refuse items that are not those of the units of a prompt: their number, their order or their images differ."""
-    if len(items) != len(outline.units):
-        raise ReleaseError(f"the items list {len(items):,} units, the prompt has {len(outline.units):,}")
-    for number, (item, parts) in enumerate(zip(items, outline.units, strict=True)):
-        if item["position"] != number:
-            raise ReleaseError(f"row {number} of the items has position {item['position']}, expected {number}")
-        images = [part.path for part in parts if isinstance(part, Image)]
-        # the items name the image of a body; a unit may have further images
-        if images[:1] != [item["image"]] if item["image"] else images and not item["image_tokens"]:
-            raise ReleaseError(
-                f"unit {number} has the image {item['image']!r:.120} in the items, {', '.join(images)!r:.120} in the "
-                "prompt"
-            )
 
 
 class _Pieces:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
@@ -27,7 +28,6 @@ from mmlongbench.release.published_folder import is_publication, unlike_checksum
 from mmlongbench.release.release import PublicFile, Release
 
 _BATCH = 16
-"""How many files a thread is given at once."""
 _NAMED = 5
 """How many lines of a damaged file are named for each reason."""
 
@@ -80,7 +80,7 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
             if not problems:
                 raise opening
             problems.append(Problem(LOCK, "the public files cannot be made again", str(opening)))
-            return Verified(len(lock.files), 0, _sorted(problems))
+            return Verified(len(lock.files), 0, tuple(sorted(problems, key=attrgetter("file"))))
         root, parts = opening.path, {f"{DATA}/{file.name}" for file in opening.files if file.is_part}
         there = {name: file for name, file in inventory(root, lock).items() if (root / name).exists()}
         files = {name: file for name, file in there.items() if name not in parts}
@@ -126,11 +126,8 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
             lines = ExampleFile(root / name).unreadable[:_NAMED]
             problems += [Problem(name, "is no JSON object", line) for line in lines]
     locked = [name for name, file in files.items() if file]
-    return Verified(len(locked), sum(name.startswith(f"{IMAGES}/") for name in locked), _sorted(problems), note)
-
-
-def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    return tuple(sorted(problems, key=lambda problem: problem.file))
+    images = sum(name.startswith(f"{IMAGES}/") for name in locked)
+    return Verified(len(locked), images, tuple(sorted(problems, key=attrgetter("file"))), note)
 
 
 def undecodable(path: Path, pixels: int) -> str | None:

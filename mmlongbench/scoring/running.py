@@ -75,6 +75,8 @@ class Run:
     """Whether to score predictions that were made for other examples than those of the release."""
     only_answered: bool = False
     """Whether to leave out every example without a prediction."""
+    replaces: bool = False
+    """Whether to overwrite scores of another release in the scores file."""
 
     @property
     def is_dry(self) -> bool:

@@ -23,7 +23,7 @@ from mmlongbench.scoring.predictions import Key, Problems, key_of, read_predicti
 from mmlongbench.scoring.reasoning import without_reasoning
 from mmlongbench.scoring.results import Scores
 from mmlongbench.scoring.running import Run, score, score_of, why_outside
-from mmlongbench.scoring.scores import refuse_another_model
+from mmlongbench.scoring.scores import refuse_other_scores
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings
 
@@ -48,14 +48,14 @@ def score_model(
     `mmlongbench.score`.
     """
     problems = Problems()
-    if out:
-        refuse_another_model(out, run.model)
     if digests is None:
         is_judged = run.settings.judge is not None
         digests = ExampleDigests(open_scorable(release, images, tokenizer, tasks, with_images=is_judged))
         if is_judged and digests.opened.is_publication and run.settings.images is None:
             shown = digests.opened.path / IMAGES
             run = replace(run, settings=replace(run.settings, images=shown))
+    if out:
+        refuse_other_scores(out, run.model, digests.lock, replaces=run.replaces)
     with read_predictions(predictions, problems) as read:
         return score(run, digests, read, out, problems, progress)
 
@@ -71,6 +71,7 @@ def score_paths(
     out: Path | None,
     is_partial: bool,
     only_answered: bool,
+    replaces: bool = False,
     keeps_reasoning: bool,
     allows_stale: bool,
     images: Path | None,
@@ -95,6 +96,7 @@ def score_paths(
         keeps_reasoning=keeps_reasoning,
         allows_stale=allows_stale,
         only_answered=only_answered,
+        replaces=replaces,
     )
     # The name of the file has the model, the metrics and the choices, so that it does not replace other scores.
     choices = [*([settings.profile] if settings.profile else []), *(["kept"] if keeps_reasoning else [])]

@@ -122,12 +122,18 @@ def read_scores(folder: Path) -> Iterator[ScoreLine]:
                 raise ReleaseError(f"{file.name}, {where}: {field}: {first['msg']}; is it a scores file?") from error
 
 
-def refuse_another_model(file: Path, model: str) -> None:
-    """Raise a `ScoringError` if the file holds scores of another model."""
+def refuse_other_scores(file: Path, model: str, lock: str, *, replaces: bool) -> None:
+    """Raise a `ScoringError` if the file holds scores of another model or, unless `replaces` is true, of another
+    release than the one with this lock (see `ScoreLine.lock`).
+    """
     first = next(read_scores(file), None) if file.is_file() else None
     if first and first.model != model:
         todo = "give --model another name, or another --out"
         raise ScoringError(f"{file}: holds scores of {first.model!r}, not of {model!r}; {todo}")
+    if first and first.lock != lock and not replaces:
+        there, wanted = (f"the lock {each}" if each else "no lock" for each in (first.lock, lock))
+        todo = "give another --out, or --replace to overwrite them"
+        raise ScoringError(f"{file}: holds scores of a release with {there}, not of this one with {wanted}; {todo}")
 
 
 def refuse_other_choices(file: Path, made: Mapping[str, Provenance]) -> None:

@@ -27,18 +27,8 @@ from mmlongbench.task.sources import Crop, Documents, Images, WebPages
 from mmlongbench.task.spec import Bundle, FullPrompt, Remark, TaskSpec
 from mmlongbench.task.take_orders import Rounds
 
-__all__ = [
-    "Builder",
-    "Bundle",
-    "ContextDraft",
-    "Crop",
-    "Documents",
-    "DraftError",
-    "ExaminingBuilder",
-    "Facts",
-    "assemble",
-]
-__all__ += ["LABEL_WIDTH", "MARKER", "FullPrompt", "Images", "JoinPages", "has_words", "holder", "label"]
+__all__ = ["Builder", "Bundle", "ContextDraft", "Crop", "Documents", "DraftError", "ExaminingBuilder", "Facts"]
+__all__ += ["LABEL_WIDTH", "MARKER", "FullPrompt", "Images", "JoinPages", "assemble", "has_words", "holder", "label"]
 __all__ += ["MAX_JOINED_PIXELS", "MAX_RANKED", "normalise", "number_spellings", "numbers_in", "ordinal_words"]
 __all__ += ["PageId", "PageQuery", "PageRanking", "Passage", "Picture", "PlacedNeedle", "Query", "Question"]
 __all__ += ["Remark", "Rendering", "Role", "Rounds", "SearchedCorpus", "rank_texts", "sentences"]

@@ -298,7 +298,7 @@ def test_slides_keep_their_numbers_and_names_beside_a_gap(are_named: bool, slide
     assert after.numbers == (0, *before.numbers[2:])
     assert after.names == (before.names[0], *before.names[2:])
     notes = SlideVQA().notes(slides, mt.Options())
-    assert notes == (f"slides that the source lacks are shown in no context: {deck.name} (2)",)
+    assert notes == [f"slides that the source lacks are shown in no context: {deck.name} (2)"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from class_sets import (
     draw_sun397,
     drawn_picture,
 )
+from hub_forms import json_lines_of
 from once import linked
 from one_dataset import OneDataset, built, ran
 from PIL import Image
@@ -281,7 +282,10 @@ def test_pictures_too_large_for_a_round_are_refused_in_numbers_and_a_class_witho
     assert all("1K has room for 2 of the 3 groups it must show" in reject["found"] for reject in rejects)
     for path in (folders["train"] / SHAPES[1]).iterdir():
         path.write_bytes(b"")
-    rejects = of_folders(tmp_path / "none", folders).rejects()
+    none = ran(tmp_path / "none", many_shot("image_folders", folders))
+    assert none.code == 1
+    assert none.err.splitlines()[-1].startswith("error: dataset 'sun397': no question was kept: 6 read, 0 rejected, ")
+    rejects = json_lines_of(tmp_path / "none" / "rejects.jsonl")
     assert len(rejects) == 6
     assert all(f"9 × broken-image, 1 × no more pictures of {SHAPES[1]}" in reject["found"] for reject in rejects)
 

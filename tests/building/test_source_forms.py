@@ -19,6 +19,7 @@ from tiny import command, hashes, in_one_process, records, write_manifest
 
 import mmlongbench as mm
 from mmlongbench.documents.pages import read_pages_of
+from mmlongbench.manifest.loading import load_manifest
 
 Sources = Mapping[str, object]
 SECRET = "user:SECRET@host"
@@ -210,6 +211,15 @@ def test_a_manifest_includes_others(source: Path, finished: Path, tmp_path: Path
     assert hashes(tmp_path / "out") == hashes(finished)
     planned = mm.plan(folder / "more.yaml", overrides={"mmlongdoc.seed": 7})
     assert [dataset.name for dataset in planned.datasets] == ["mmlongdoc", "food101"]
+    (folder / "below").mkdir()
+    (folder / "below/small.yaml").write_text("include: [../tiny.yaml]\ndefaults: {seed: 5, corpus: one}\n")
+    (folder / "seeded.yaml").write_text(
+        "include: [below/small.yaml]\ndefaults: {seed: 6, lengths: [4K], canary: true, errata: two}\n"
+    )
+    (spec,) = load_manifest(folder / "seeded.yaml").datasets
+    (tiny,) = load_manifest(folder / "tiny.yaml").datasets
+    assert (spec.seed, spec.canary, spec.lengths) == (5, True, tiny.lengths)
+    assert (spec.corpus, spec.errata) == (folder / "below/one", folder / "two")
     (folder / "shipped.yaml").write_text("include: [gov, slidevqa]\n")
     (tmp_path / "data").mkdir()
     said = command("plan", folder / "shipped.yaml", "--data", tmp_path / "data").out

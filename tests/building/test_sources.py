@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+import yaml
 from halted import before, refused
 from hostile_pdfs import blanks, groups, nested_forms, postscript
 from tiny import ROWS, build, command, draw_pdf, hashes, lock, rejects, row, write_rows
@@ -119,7 +121,8 @@ def test_a_build_that_kept_nothing_says_so_and_exits_with_1(option: str | None, 
     assert built.code == 1
     path = tmp_path / "out" / "rejects.jsonl"
     said = built.err.splitlines(keepends=True)
-    assert said[-1] == f"no question was kept: 4 read, 4 rejected, see {path}\n"
+    counted = "no question was kept: 4 read, 4 rejected, most often 2 × answer-page-out-of-range"
+    assert said[-1] == f"error: dataset 'mmlongdoc': {counted}; see {path}\n"
     assert said[:-1] == [] if option else said[0] == "warning: mmlongdoc: kept 0 of 4 questions\n"
     assert "no question fits it" not in built.out
     assert len(rejects(tmp_path / "out")) == 4
@@ -128,6 +131,30 @@ def test_a_build_that_kept_nothing_says_so_and_exits_with_1(option: str | None, 
     assert (again.code, "has no example" in again.out) == (1, True)
     audited = command("audit", tmp_path / "out")
     assert (audited.code, audited.err) == (1, f"{tmp_path / 'out'}: holds no public file\n")
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_dataset_that_kept_nothing_ends_the_build_with_1_and_leaves_the_release(
+    in_parts: bool, own: Path, tmp_path: Path
+) -> None:
+    out, text = tmp_path / "out", (own / "tiny.yaml").read_text("utf-8")
+    manifest: dict[str, Any] = yaml.safe_load(text)
+    write_rows(own, ROWS[:4])
+    (own / "short.json").write_text(json.dumps([ROWS[9], {**ROWS[9], "doc_id": "none.pdf"}]))
+    lost = {**manifest["datasets"][0], "name": "lost", "admission_length": "2K", "lengths": ["1K"]}
+    lost["source"] = {**lost["source"], "samples": "short.json"}
+    (own / "both.yaml").write_text(yaml.safe_dump({"datasets": [manifest["datasets"][0], lost]}))
+    words = ("build", own / "both.yaml", "--out", out)
+    if in_parts:
+        assert [command(*words, "--stage", name).code for name in ("prepare", "records", "images")] == [0, 0, 0]
+    ended = command("finish", out) if in_parts else command(*words)
+    assert ended.code == 1
+    counted = "no question was kept: 2 read, 1 rejected, most often 1 × does-not-fit at 1K"
+    assert ended.err.endswith(f"error: dataset 'lost': {counted}; see {out}/rejects.jsonl\n")
+    assert f"{out} has no example of lost" in ended.out
+    assert lock(out)["datasets"]["mmlongdoc"]["cells"]["1K"]["examples"] == 4
+    assert len(rejects(out)) == 2
+    assert command("audit", out).code == 0
 
 
 # Documents that are too large, too expensive, too slow, or excluded

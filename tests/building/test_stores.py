@@ -24,7 +24,6 @@ from mmlongbench.building.build_plan import DatasetPlan, locked_counter
 from mmlongbench.building.dataset import KeptPrices, KnownLines
 from mmlongbench.building.differences import Described, changed_sources, differences, joined
 from mmlongbench.building.executors import LocalExecutor
-from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.planning import extract_sources
 from mmlongbench.building.remote_release import Mirrored, Remote
 from mmlongbench.building.session import Session
@@ -32,6 +31,7 @@ from mmlongbench.building.shard_results import NEGATIVES, FoundNegatives, ReadRo
 from mmlongbench.building.shard_results import ROWS as ROW_LINES
 from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
 from mmlongbench.building.stages.cells import items_table
+from mmlongbench.building.stages.documents import check_engine
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError
 from mmlongbench.io.progress import Progress

@@ -11,7 +11,6 @@ from tiny import ROWS, Ran, command, draw_source, write_rows
 
 import mmlongbench as mm
 from mmlongbench.building.build_dir import questions_shard
-from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.session import Session
@@ -61,8 +60,8 @@ def test_a_manifest_that_keeps_all_rules_exits_with_0_and_prints_a_table(kept: t
 
 
 def test_a_result_that_is_damaged_is_a_failed_rule(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaging(plans: list[DatasetPlan], session: Session, executor: Executor) -> None:
-        finish(plans, session, executor)
+    def damaging(session: Session, executor: Executor) -> None:
+        finish(session, executor)
         result = session.build_dir.result(questions_shard("mmlongdoc"))
         result.write_bytes(result.read_bytes().replace(b'"mmlongdoc_1"', b'"mmlongdoc_2"', 1))
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmlongbench.cli.audit import show_audit
-from mmlongbench.cli.console import error_line, print_table
+from mmlongbench.cli.console import error_line, print_table, say_wrapped
 from mmlongbench.cli.options import options_of
 from mmlongbench.cli.questions import DefaultGroup
 from mmlongbench.cli.show import fold
@@ -80,6 +80,28 @@ def test_nothing_is_cut_or_folded_where_there_is_no_terminal(columns: str, monke
     assert [(line[0], line[1], line[5]) for line in lines] == [
         (file, f"{examples:,}", tokens) for file, examples, _, _, tokens in FILES
     ]
+
+
+class TerminalText(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "columns", "lines"),
+    [
+        (TerminalText, "20", ["  name  one two", "        three", "        a/path/that/is/longer"]),
+        (TerminalText, "80", ["  name  one two three a/path/that/is/longer"]),
+        (io.StringIO, "20", ["  name  one two three a/path/that/is/longer"]),
+    ],
+)
+def test_a_row_of_text_is_as_wide_as_the_terminal(
+    stream: type[io.StringIO], columns: str, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with redirect_stdout(stream()) as out:
+        say_wrapped("one two three a/path/that/is/longer", "  name  ", " " * 8)
+    assert out.getvalue().splitlines() == lines
 
 
 @pytest.mark.parametrize("most", [40, 60, 100, 400])

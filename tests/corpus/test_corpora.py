@@ -79,7 +79,7 @@ def test_passages_by_number(trees: Corpus) -> None:
 
 def test_passages_by_id_document_and_title(trees: Corpus) -> None:
     assert [trees.number_of(passage.id) for passage in trees] == list(range(6))
-    assert trees.passage(trees.number_of("a#1#2")).passage_id == "a#1#2"
+    assert trees.passage(trees.number_of("a#1#2")).id == "a#1#2"
     assert (trees.of_document("1"), trees.of_document("a#1"), trees.of_document("a")) == ([0, 1], [2, 3, 4], [])
     assert (trees.by_title(" Ash\n"), trees.by_title("The <image> oak"), trees.by_title("ash")) == (
         [0, 1, 5],

@@ -451,13 +451,12 @@ def test_every_page_is_in_one_image_in_order_and_images_are_equal_but_the_last(p
 def test_pages_stand_inside_the_image_without_overlap_and_the_image_is_within_its_bounds(
     sizes: list[tuple[int, int]], most: int
 ) -> None:
-    found = layout(sizes, most)
-    assert found.size[0] * found.size[1] <= most
-    assert max(found.size) <= MAX_JOINED_SIDE
-    assert all(x + width <= found.size[0] and y + height <= found.size[1] for x, y, width, height in found.boxes)
-    for at, (x, y, width, height) in enumerate(found.boxes):
-        later = found.boxes[at + 1 :]
-        assert all(left >= x + width or top >= y + height or left + w <= x for left, top, w, _ in later)
+    whole, boxes = layout(sizes, most)
+    assert whole[0] * whole[1] <= most
+    assert max(whole) <= MAX_JOINED_SIDE
+    assert all(x + width <= whole[0] and y + height <= whole[1] for x, y, width, height in boxes)
+    for at, (x, y, width, height) in enumerate(boxes):
+        assert all(left >= x + width or top >= y + height or left + w <= x for left, top, w, _ in boxes[at + 1 :])
 
 
 def test_pages_are_read_from_left_to_right_and_a_smaller_one_leaves_white() -> None:

@@ -289,3 +289,18 @@ def test_choices_that_mean_nothing_to_a_target_are_refused(finished: Path, tmp_p
         with pytest.raises(mm.ReleaseError, match=said):
             mm.export(finished, target, tmp_path / "out", **choice)
     assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("target", ["inspect", "lmms-eval"])
+def test_two_task_files_of_one_name_are_refused_and_one_given_twice_is_not(
+    target: str, finished: Path, tmp_path: Path
+) -> None:
+    files = [tmp_path / folder / "lines.py" for folder in "abc"]
+    for file, text in zip(files, ("x = 1", "x = 1", "x = 2"), strict=True):
+        file.parent.mkdir()
+        file.write_text(text)
+    with pytest.raises(mm.ReleaseError, match=r"c/lines.py: another --task file is called lines.py too; rename"):
+        mm.export(finished, target, tmp_path / "out", tasks=files)
+    assert not (tmp_path / "out").exists()
+    mm.export(finished, target, tmp_path / "out", tasks=files[:2])
+    assert (tmp_path / "out/tasks/lines.py").read_text() == "x = 1"

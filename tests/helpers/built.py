@@ -27,6 +27,6 @@ def _done(stages: Sequence[Stage], manifest: Manifest, out: Path) -> Session:
     build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
     build_dir.root.mkdir(parents=True, exist_ok=True)
     plans, _ = plan_build(check_manifest(manifest), build_dir, executor)
-    session = Session(out)
-    do_stages(plans, session, executor, stages=stages)
+    session = Session(out, plans)
+    do_stages(session, executor, stages=stages)
     return session

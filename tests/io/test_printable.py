@@ -38,7 +38,7 @@ from tiny import (
 )
 
 from mmlongbench.building.build import build as make
-from mmlongbench.building.build_log import logged
+from mmlongbench.building.build import logged
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.cli.console import print_table
 from mmlongbench.io import progress

@@ -105,6 +105,19 @@ def test_predictions_for_a_changed_document_are_refused_by_name_and_nothing_is_a
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.jsonl"]
 
 
+def test_scores_of_another_release_are_not_overwritten_unless_asked(short: Path, changed: Path, tmp_path: Path) -> None:
+    assert score(short, answered(short), tmp_path, "-q").code == 0
+    before = (tmp_path / "scores/m.default.jsonl").read_bytes()
+    found = score(changed, answered(changed), tmp_path, "-q")
+    ids = [mm.open_release(release).lock_id for release in (short, changed)]
+    facts = ("m.default.jsonl", f"the lock {ids[0]}", f"the lock {ids[1]}", "--replace", "--out")
+    assert (found.code, [fact for fact in facts if fact not in found.err]) == (2, [])
+    assert (tmp_path / "scores/m.default.jsonl").read_bytes() == before
+    assert score(short, answered(short), tmp_path, "-q").code == 0
+    assert score(changed, answered(changed), tmp_path, "-q", "--replace").code == 0
+    assert {each.lock for each in scored(tmp_path / "scores")} == {ids[1]}
+
+
 def test_a_changed_answer_makes_a_prediction_stale_and_an_image_without_a_lock_is_named(
     short: Path, tmp_path: Path
 ) -> None:

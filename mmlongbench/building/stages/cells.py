@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build_dir import Shard, cell_shard
+from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.finished_release import cell_files
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import (
@@ -22,7 +21,7 @@ from mmlongbench.building.shard_results import (
     WrittenCell,
 )
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
-from mmlongbench.lengths import parse_length
+from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.release.items import Item, ItemColumns
 from mmlongbench.release.lock import CellCounts, LockedFile
 from mmlongbench.release.rejects import Reject
@@ -34,7 +33,7 @@ _ROWS = 50_000
 
 def cell_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each length of a dataset."""
-    return [cell_shard(name, length) for length in session.plans[name].spec.lengths]
+    return [Shard("cells", name, format_length(length)) for length in session.plans[name].spec.lengths]
 
 
 def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
@@ -46,9 +45,9 @@ def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
     if taken and session.released and session.takes_whole(name, length):
         locked = session.released.lock.files
         yield WrittenCell({path: locked[path] for path in taken.files.all if path in locked}, taken.counts)
-        yield from taken.rejects
+        yield from taken.rejects.values()
         return
-    tally = Tally(session.plans[name].bound.task.balance)
+    tally = _Tally(session.plans[name].bound.task.balance)
     lines = tally.counted(_lines(session, name, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
     files = {} if first is None else _write_files(session, name, length, chain([first], lines))
@@ -64,12 +63,9 @@ def _lines(session: Session, name: str, length: int) -> Iterator[RecordLine]:
 
 
 def _write_files(session: Session, name: str, length: int, lines: Iterable[RecordLine]) -> dict[str, LockedFile]:
-    """Write the records, the table of their items and, if the task has one, the second file of the records
-    (`TaskSpec.bundle`); return the size and hash of each file, by path.
-    """
     dataset, out = session.dataset(name), session.build_dir.out
     spec = dataset.builder.spec
-    files = cell_files(spec, name, length, len(session.questions(name)), len(dataset.placements()))
+    files = cell_files(spec, name, length, len(session.questions(name)), len(dataset.plan.bound.placements))
     with items_table(out / files.items) as add_items:
 
         def packed() -> Iterator[PackedRecord]:
@@ -102,10 +98,6 @@ def locked_file(path: Path) -> LockedFile:
 def items_table(path: Path) -> Iterator[Callable[[ItemColumns], None]]:
     """Write the table of items: one row for each unit of each prompt, with its position, role and tokens. Rows that are
     given to the function are written in groups.
-
-    Raises:
-        TypeError: the schema of the table has other columns than `Item`.
-
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -138,19 +130,14 @@ def items_table(path: Path) -> Iterator[Callable[[ItemColumns], None]]:
         write()
 
 
-@dataclass(slots=True)
-class Tally:
+class _Tally:
     """The counts of a dataset at a length, which are added up while the lines are read."""
 
-    balance: str
-    counts: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    balanced: Counter[str] = field(default_factory=Counter)
-    missing: int = 0
-    rejects: list[Reject] = field(default_factory=list)
+    def __init__(self, balance: str) -> None:
+        self.counts, self.left_out, self.balanced = Counter[str](), Counter[str](), Counter[str]()
+        self.balance, self.missing, self.rejects = balance, 0, list[Reject]()
 
-    def counted(self, lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-        """Yield the same lines and count them."""
+    def counted(self, lines: Iterable[RecordLine]) -> Iterator[RecordLine]:
         for line in lines:
             if isinstance(line, PackedRecord):
                 self.counts.update({"examples": 1, "ran_dry": int(line.ran_dry)})
@@ -166,7 +153,6 @@ class Tally:
             yield line
 
     def cell(self) -> CellCounts:
-        """Return the counts, as the lock has them."""
         counts = self.counts
         more: dict[str, Any] = {key: counts[key] for key in ("not_asked", "missing_classes") if counts[key]}
         if self.missing:

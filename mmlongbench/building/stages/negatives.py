@@ -58,7 +58,6 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
 
 
 def _query_fault(query: object, row: str, ids: Container[str]) -> str:
-    """Return what is wrong with a query of the row with the id `row`; empty if nothing is."""
     if not isinstance(query, Query):
         return f"returned a {type(query).__name__}, expected Query"
     if not (isinstance(query.id, str) and isinstance(query.text, str) and isinstance(query.facts, Facts)):

@@ -2,11 +2,11 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
+from mmlongbench.building.build_dir import Shard, rows_shard
 from mmlongbench.building.dataset import Dataset, StoredRows, row_of
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import ROWS, Asked, QuestionLine, RowCounts
@@ -24,11 +24,6 @@ from mmlongbench.task.take_orders import InOrder
 
 MAX_HELD = 10_000
 """How many rows are held in memory; the others are read again. A row takes about two kilobytes."""
-
-
-def question_shards(session: Session, name: str) -> list[Shard]:
-    """Return one shard for a dataset: the choice depends on all rows."""
-    return [questions_shard(name)]
 
 
 def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
@@ -50,7 +45,11 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
     held: dict[int, Row] = {}
     rejects: dict[int, Reject] = {}  # by the line of the source
     drawn: list[_Drawn] = []
-    drawn_of, kind = _drawing(dataset), dataset.plan.bound.reader_type.row_type
+    kind, sample, draws = dataset.plan.bound.reader_type.row_type, dataset.spec.sample, dataset.sources.sample_draws
+    for field in filter(None, (sample.by, sample.stratify)):
+        if field not in kind.model_fields:
+            hint = nearest(field, kind.model_fields)
+            raise ManifestError(f"dataset {name!r}: sample: rows have no field {field!r}{hint}")
     for number, (start, line) in enumerate(build_dir.read_placed(rows_shard(name), ROWS)):
         if isinstance(line, Reject):
             rejects[number] = line
@@ -58,7 +57,9 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
         row = row_of(line, kind, build_dir, rows_shard(name))
         with calling("builder", dataset.spec.builder, "selects()"):
             if is_asked is None or is_asked(row):
-                drawn.append(drawn_of(row, len(starts)))
+                by, by_id = draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id)
+                stratum = str(getattr(row, sample.stratify)) if sample.stratify else ""
+                drawn.append((by, by_id, row.id, len(starts), stratum))
                 if len(held) < MAX_HELD:
                     held[len(starts)] = row
         numbers.append(number)
@@ -112,26 +113,9 @@ _Drawn: TypeAlias = tuple[int, int, str, int, str]
 value of its field `sample.stratify`."""
 
 
-def _drawing(dataset: Dataset) -> Callable[[Row, int], _Drawn]:
-    """Return the function that draws for a row and its place."""
-    sample, draws = dataset.spec.sample, dataset.sources.sample_draws
-    fields = dataset.plan.bound.reader_type.row_type.model_fields
-    for field in filter(None, (sample.by, sample.stratify)):
-        if field not in fields:
-            hint = nearest(field, fields)
-            raise ManifestError(f"dataset {dataset.spec.name!r}: sample: rows have no field {field!r}{hint}")
-
-    def draw(row: Row, place: int) -> _Drawn:
-        stratum = str(getattr(row, sample.stratify)) if sample.stratify else ""
-        return draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id, place, stratum
-
-    return draw
-
-
 def _in_drawn_order(drawn: list[_Drawn], dataset: Dataset) -> list[int]:
-    """Return the places of rows in the order in which they are sampled. Rows with the same value of the field
-    `sample.by` stand together, and the values have a drawn order. If `sample.stratify` names a field, the values of
-    that field take turns.
+    """Return the places of rows in the order in which they are sampled: rows with the same value of `sample.by` stand
+    together, and the values of `sample.stratify` take turns.
     """
     drawn.sort()
     if dataset.spec.sample.stratify is None:
@@ -170,7 +154,7 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
     required = replace(draft, required=alone, take_order=InOrder(()), rendered_as_text=None, one_of=(), questions=asked)
     placements = [  # nor a haystack in which needles could keep a distance
         replace(each, in_order=False, apart=0.0) if isinstance(each, Permutation) else each
-        for each in dataset.placements()
+        for each in dataset.plan.bound.placements
     ]
     try:
         with calling("builder", dataset.spec.builder, "draft()", row):
@@ -187,7 +171,6 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
 
 
 def _length_fault(draft: ContextDraft, dataset: Dataset) -> Fault | None:
-    """Return a fault if the length of the prompt with all units is not what the task wants (`TaskSpec.full_prompt`)."""
     span, reference, pricer = dataset.builder.spec.full_prompt, dataset.spec.reference_length, dataset.pricer
     if span is None:
         return None

@@ -60,7 +60,6 @@ def rank_pages(session: Session, shard: Shard) -> Iterator[RankedPages]:
 
 
 def _ranker(dataset: Dataset, build_dir: BuildDir) -> PageRanker:
-    """Open the retriever of a dataset."""
     spec, documents = dataset.spec.page_retrieval or PageRetrievalSpec(), dataset.sources.documents
     if spec.by == "bm25":
         return WordRanker(lambda page: documents.page_text(*page))

@@ -206,7 +206,6 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
 
 
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[ContextDraft]:
-    """Return all shared contexts of a task; empty if the questions of the task share no contexts."""
     builder = dataset.builder
     if not isinstance(builder, SharedContextBuilder):
         return []
@@ -279,7 +278,7 @@ def _examples(dataset: Dataset, draft: ContextDraft, draws: Draws, length: int) 
     while True:
         whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
         try:
-            packed = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+            packed = examples(whole, dataset.budget(length), dataset.plan.bound.placements, dataset.pricer, draws)
         except (AttributeError, TypeError, ValueError) as error:
             units = islice(draft.take_order.units(length), 10_000)
             if fault := next(filter(None, map(unit_fault, units)), ""):

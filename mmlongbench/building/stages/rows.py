@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from mmlongbench.building.build_dir import Shard, rows_shard
+from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import ReadRow, RowLine
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
@@ -19,11 +19,6 @@ from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
-
-
-def row_shards(session: Session, name: str) -> list[Shard]:
-    """Return one shard for a dataset, because an id may occur only once among all rows."""
-    return [rows_shard(name)]
 
 
 def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
@@ -48,7 +43,6 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
 
 
 def _as_json(row: Row, reader: str) -> dict[str, object]:
-    """Return the fields of a row as JSON; raise an error if the row is not the same when it is read back."""
     with calling("reader", reader, "row()", row):
         fields = row.model_dump(mode="json")
         try:
@@ -71,14 +65,8 @@ def _as_json(row: Row, reader: str) -> dict[str, object]:
 def read_rows(
     reader: Reader[Row], sources: SourcePaths, errata: Errata | None = None, name: str = ""
 ) -> Iterator[Row | RowFault]:
-    """Yield every row of a source, corrected and cleaned, or what is wrong with it.
-
-    Args:
-        reader: reads the source.
-        sources: the files and folders of the source, by the reader's names.
-        errata: the corrections, by the id of a row.
-        name: the reader's name in the manifest, for errors of the reader itself.
-
+    """Yield every row of a source, corrected and cleaned, or what is wrong with it. `name` is the reader's in the
+    manifest, for errors of the reader itself.
     """
     left = dict(errata or {})
     for raw in raw_rows(reader, sources, name):

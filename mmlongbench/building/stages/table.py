@@ -13,17 +13,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mmlongbench.building import shard_results
-from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.cells import cell_shards, write_cell
 from mmlongbench.building.stages.documents import document_shards, read_document
 from mmlongbench.building.stages.images import image_shards, make_images
 from mmlongbench.building.stages.negatives import find_negatives, negative_shards
-from mmlongbench.building.stages.questions import choose, question_shards
+from mmlongbench.building.stages.questions import choose
 from mmlongbench.building.stages.rankings import rank_pages, ranking_shards
 from mmlongbench.building.stages.records import pack_block, record_shards
-from mmlongbench.building.stages.rows import read_source, row_shards
+from mmlongbench.building.stages.rows import read_source
 from mmlongbench.release.layout import StageName
 
 
@@ -35,7 +35,6 @@ class Stage:
     shards: Callable[[Session, str], list[Shard]]
     """Returns the shards of a dataset, which are known once earlier stages are done."""
     run: Callable[[Session, Shard], Iterator[Any]]
-    """Yields the lines of a shard."""
     lines: TypeAdapter[Any]
     label: str = ""
     """What a shard makes, for the progress bar; if empty, the first part of the name of the shard is shown."""
@@ -50,9 +49,16 @@ class Stage:
 
 STAGES = (
     Stage("documents", document_shards, read_document, shard_results.DOCUMENTS, "documents", is_prepared=True),
-    Stage("rows", row_shards, read_source, shard_results.ROWS, "rows", is_prepared=True),
+    Stage("rows", lambda _, name: [rows_shard(name)], read_source, shard_results.ROWS, "rows", is_prepared=True),
     Stage("rankings", ranking_shards, rank_pages, shard_results.RANKINGS, "rankings of pages", is_prepared=True),
-    Stage("questions", question_shards, choose, shard_results.QUESTIONS, "questions", is_prepared=True),
+    Stage(
+        "questions",
+        lambda _, name: [questions_shard(name)],
+        choose,
+        shard_results.QUESTIONS,
+        "questions",
+        is_prepared=True,
+    ),
     Stage("negatives", negative_shards, find_negatives, shard_results.NEGATIVES, "negatives"),
     Stage("records", record_shards, pack_block, shard_results.RECORDS),
     Stage("images", image_shards, make_images, shard_results.IMAGES),

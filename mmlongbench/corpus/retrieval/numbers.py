@@ -21,8 +21,7 @@ FACTORS = {"dozen": 12, "hundred": 100, "lakh": 10**5, "crore": 10**7, **SCALES}
 SHORT = {"k": 10**3, "m": 10**6, "mn": 10**6, "mln": 10**6, "b": 10**9, "bn": 10**9, "tn": 10**12}
 CURRENCIES = "$€£¥"
 
-ENGLISH = r"\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
-"""English notation: 1,234.5 and 1234.5."""
+ENGLISH = r"\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"  # English notation: 1,234.5 and 1234.5
 _EUROPEAN = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+")
 _ENGLISH = re.compile(ENGLISH)
 _PIECE = re.compile(r"\.?\d+(?:[.,'’]\d+)*")
@@ -37,8 +36,7 @@ _FACTOR = re.compile(rf"[\s-]*({'|'.join(FACTORS)})s?\b|\s?(mn|mln|bn|tn)\b|(k|m
 _MONEY = re.compile(r"\s([kmb])\b")
 """Matches a letter that is a factor after a currency sign: `$5 m` is five million, but `5 m` is five metres."""
 _LINK = re.compile(rf"\s*(?:[-–—−/~,]|to\b|and\b|or\b)\s*[{CURRENCIES}]?\s*\.?\d+(?:[.,'’]\d+)*")
-_MAX_LINKS = 3
-"""How many further numbers a list like `1, 2 or 3 million` may have."""
+_MAX_LINKS = 3  # how many further numbers a list like `1, 2 or 3 million` may have
 _SIGNED = re.compile(r"(?:^|[^\w.,])[-−]$")
 _YEARS = re.compile(r"(?<!\d)(\d\d)(\d\d)\s?[/–—-]\s?(\d\d)(?![\d/-])")
 _LINKS = frozenset({"and", "or", "to"})
@@ -46,10 +44,8 @@ _SKIPPED = frozenset({"a", "an"})
 _FIRST = {"half", *SMALL, *_SKIPPED}
 """The words that can begin a spelled number. `million` cannot: in `1.2 million` it belongs to the digits."""
 _VOCABULARY = {"half", *SMALL, *FACTORS, *_LINKS, *_SKIPPED}
-_LONGEST = 100
-"""Numbers of up to this many characters are kept exactly."""
-_LARGEST = Decimal(10) ** 400
-"""Larger than any float; numbers do not grow beyond it."""
+_LONGEST = 100  # numbers of up to this many characters are kept exactly
+_LARGEST = Decimal(10) ** 400  # larger than any float; numbers do not grow beyond it
 
 
 def numbers_in(text: str) -> set[float]:

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
 PageId: TypeAlias = tuple[str, int]
 """A page: the id of its document, and its number from 0."""
-AT = (1, 5, 10)
-"""The numbers of pages at which recall is stated."""
-MAX_RANKED = 1000
-"""The maximum number of pages that a ranking keeps."""
-PIECE = 120
-"""How many words of a page are embedded at once; the default model reads 256 tokens."""
+AT = (1, 5, 10)  # the numbers of pages at which recall is stated
+MAX_RANKED = 1000  # the maximum number of pages that a ranking keeps
+PIECE = 120  # how many words of a page are embedded at once; the default model reads 256 tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,6 @@ class PageRanker(ABC):
         """Return the indices of the pages that can be ranked, the best first; of equal pages, the earlier first."""
 
     def close(self) -> None:
-        """Close what is open."""
         return
 
 
@@ -137,7 +133,6 @@ class TextRanker(PageRanker):
         return [places[at] for at in by_score(best[places], places)]
 
     def close(self) -> None:
-        """Close the file with the vectors."""
         self._model.close()
 
 
@@ -174,5 +169,4 @@ class PictureRanker(PageRanker):
         return by_score(np.array(scores), range(len(pages)))
 
     def close(self) -> None:
-        """Close the file with the vectors."""
         self._encoder.close()

@@ -20,8 +20,7 @@ from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import BuildError, DraftError, Rejected
 from mmlongbench.io.files import write_whole
 
-FORMAT = 2
-"""The version of the files of saved rankings."""
+FORMAT = 2  # the version of the files of saved rankings
 
 
 class Search:
@@ -136,27 +135,25 @@ class SearchedCorpus:
 
     def lead(self, doc_id: str, title: str) -> Lead:
         """Find the lead section of an article. The article is looked up by its id in the corpus, then by its Wikidata
-        id, then by its title.
+        id, then by its title. If several articles have the Wikidata id, the article with the title is taken; if none
+        has the title, the first article.
 
         `doc_id` may be the id in the corpus or the Wikidata id. In a corpus without sections, the first passage of the
         article is returned.
         """
-        numbers, found_by = self._article(doc_id, title)
+        found_by: FoundBy = "wikidata id"
+        if numbers := self._corpus.of_document(doc_id) if doc_id else []:
+            found_by = "wikidata id" if wikidata_number(doc_id) else "id"
+        else:
+            numbers = self._corpus.by_title(title)
+            if articles := self._corpus.of_wikidata(doc_id):
+                numbers = next((passages for passages in articles if passages[0] in numbers), articles[0])
+            else:
+                found_by = "title" if numbers else ""
         if not self._corpus.info.sectioned:
             numbers = numbers[:1]
         passages = [self._corpus.passage(number) for number in numbers]
         return Lead(tuple(p for p in passages if p.section == 0 and p.doc_id == passages[0].doc_id), found_by)
-
-    def _article(self, doc_id: str, title: str) -> tuple[list[int], FoundBy]:
-        """Return the passage numbers of an article, and the key by which it was found. If several articles have the
-        Wikidata id, the article with the title is taken; if none has the title, the first article.
-        """
-        if numbers := self._corpus.of_document(doc_id) if doc_id else []:
-            return numbers, "wikidata id" if wikidata_number(doc_id) else "id"
-        titled = self._corpus.by_title(title)
-        if articles := self._corpus.of_wikidata(doc_id):
-            return next((numbers for numbers in articles if numbers[0] in titled), articles[0]), "wikidata id"
-        return titled, "title" if titled else ""
 
     def paragraphs(self, doc_id: str, first: int, last: int) -> tuple[Passage, ...]:
         """Return the passages of an article that hold any part of the paragraphs `first` to `last`. Paragraphs have the

@@ -132,7 +132,6 @@ def _quantities(text: str) -> Iterator[str]:
 
 
 def _measured(number: str, sign: str, unit: str) -> Iterator[str]:
-    """Yield the spellings of a number with its currency or unit."""
     signs = [one for one, names in MONEY.items() if one == sign or unit.lower() in map(str.lower, names)]
     if unit in ("%", "percent", "per cent"):
         yield from (f"{sign}{number}{percent}" for percent in PERCENT)
@@ -203,8 +202,6 @@ def _dates(text: str) -> Iterator[str]:
 
 
 def _days(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield each (day, month, year) that a text can mean."""
-
     def nth(digits: str | None, word: str | None) -> int:
         return int(digits) if digits else ORDINALS.index((word or "").lower())
 

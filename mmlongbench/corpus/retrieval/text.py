@@ -34,8 +34,7 @@ _UNSPACED = (
 """The ranges of the scripts that set no blanks between words."""
 _RUNS = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_VOICING = "\u3099\u309a"
-"""The marks that make が of か and ぱ of は: other letters, unlike accents."""
+_VOICING = "\u3099\u309a"  # the marks that make が of か and ぱ of は: other letters, unlike accents
 _VOICED = re.compile(r".[\u3099\u309a\uff9e\uff9f]")
 """A letter and its voicing mark, each a character, as some PDFs and file systems write them."""
 _POINT = "\ue000"
@@ -235,13 +234,11 @@ class NearDuplicates:
         self._holders: dict[str, list[frozenset[str]]] = {}
 
     def add(self, found: frozenset[str]) -> None:
-        """Add the shingles of a text."""
         new = found.difference(self._holders)  # the rare ones, which few other texts have
         for shingle in islice(chain(new, found - new), len(found) - ceil(self._threshold * len(found)) + 1):
             self._holders.setdefault(shingle, []).append(found)
 
     def near(self, found: frozenset[str]) -> bool:
-        """Return whether a text with these shingles is near one that was added."""
         held, least = self._holders.keys() & found, self._threshold
         for other, both in Counter(chain.from_iterable(map(self._holders.__getitem__, held))).items():
             sizes = len(found) + len(other)
