@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from traceback import format_exception
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from mmlongbench.errors import error_text
 from mmlongbench.manifest.binding import PluginCallError
@@ -10,19 +10,15 @@ from mmlongbench.manifest.binding import PluginCallError
 Status: TypeAlias = Literal["holds", "fails", "skipped", "not run"]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One case in which a rule does not hold."""
+class Failure(NamedTuple):
+    """One case in which a rule does not hold; its values are those of the `Finding`."""
 
     detail: str
-    """What was expected and what was found."""
     method: str = ""
-    """The method of the task to correct, such as `draft()`."""
     row: str = ""
     length: int = 0
-    """The length in tokens at which it was found; 0 if it is not about one length."""
     place: str = ""
-    """The file and the line of the row; empty: `check` looks it up."""
+    """Empty: `check` looks it up."""
     traceback: str = ""
 
 

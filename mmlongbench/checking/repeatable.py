@@ -14,7 +14,7 @@ from mmlongbench.building.example_checks import difference
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Outcome
 from mmlongbench.checking.world import World
-from mmlongbench.draft import ContextDraft, Question, Unit
+from mmlongbench.draft import ContextDraft, Unit
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.files import read_regular
 from mmlongbench.manifest.binding import Bound, calling
@@ -167,26 +167,23 @@ def _difference(draft: ContextDraft, other: ContextDraft) -> str:
     """Return in words where two drafts of a row first differ, but for the units of their take orders; empty if they are
     equal.
     """
-    for name in ("instruction", "separator", "closing", "noted", "family"):
-        before, after = getattr(draft, name), getattr(other, name)
-        if before != after:
+    ours, theirs = _plain(draft), _plain(other)
+    for name in {**ours, **theirs}:
+        before, after = ours.get(name), theirs.get(name)
+        if before != after and _ADDRESS.sub("", repr(before)) != _ADDRESS.sub("", repr(after)):
             return f"{name} is {against(before, after)}"
-    if len(draft.questions) != len(other.questions):
-        return f"there are {len(draft.questions)} questions, then {len(other.questions)}"
-    for first, second in zip(draft.questions, other.questions, strict=True):
-        for name, value in _plain(first).items():
-            before, after = (_ADDRESS.sub("", repr(each)) for each in (value, _plain(second)[name]))
-            if value != _plain(second)[name] and before != after:
-                return f"{name} of the question is {against(value, _plain(second)[name])}"
     fault = _units_difference(draft.required, other.required)
     return f"required: {fault}" if fault else ""
 
 
-def _plain(question: Question) -> dict[str, object]:
-    """Return what must be equal of a question, by name; a wording is compared by its texts."""
-    parts = question.wording.texts if question.wording else question.parts
-    names = ("id", "data", "group", "is_home")
-    return {"parts": parts, **{name: getattr(question, name) for name in names}}
+def _plain(draft: ContextDraft) -> dict[str, object]:
+    """Return what must be equal of a draft and its questions, by name; a wording is compared by its texts."""
+    values = {name: getattr(draft, name) for name in ("instruction", "separator", "closing", "noted", "family")}
+    for number, question in enumerate(draft.questions, 1):
+        values[f"parts of question {number}"] = question.wording.texts if question.wording else question.parts
+        for name in ("id", "data", "group", "is_home"):
+            values[f"{name} of question {number}"] = getattr(question, name)
+    return values
 
 
 def _units_difference(units: Sequence[Unit], others: Sequence[Unit]) -> str:

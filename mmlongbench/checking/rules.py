@@ -483,7 +483,7 @@ def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     if world.look.build_error:
         yield Failure(f"{where}: {world.look.build_error}")
     elif found := world.difference:
-        yield replace(found, detail=f"{where}: {found.detail}")
+        yield found._replace(detail=f"{where}: {found.detail}")
     elif world.look.packed:
         (id, length, ours), theirs = world.packed_prompts[world.look.packed[0]], world.look.packed[1]
         yield Failure(f"{where}: the prompt is another one: {against(ours, theirs)}", "draft()", id, length)

@@ -20,9 +20,9 @@ from once import linked
 
 import mmlongbench as mm
 from mmlongbench.checking.check import check
-from mmlongbench.checking.findings import Failure
+from mmlongbench.checking.findings import Failure, SecondLook
 from mmlongbench.checking.repeatable import ids_stay
-from mmlongbench.checking.second_process import BuiltRelease, SecondLook, difference, look_again, rooted, surroundings
+from mmlongbench.checking.second_process import BuiltRelease, difference, look_again, rooted, surroundings
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 
@@ -47,9 +47,9 @@ AGAIN = "a second call returns a different draft: "
 
 # fmt: off
 BUILDERS = {
-    "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is [\"\\n\\nQuestion "),
+    "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of question 1 is [\"\\n\\nQuestion "),
     "Random": (DRAFTS, "draft()", f"{AGAIN}unit "),
-    "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of the question is [\"\\n\\nAt "),
+    "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of question 1 is [\"\\n\\nAt "),
     "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is "),
     "ProcessId": (BYTES, "draft() or record()", f"{LINE}ProcessId_K1.jsonl differs in line 1: 'asked' is "),
     "SetOrder": (BYTES, "draft() or record()", f"{LINE}SetOrder_K1.jsonl differs in line 1: 'notes' is "),
