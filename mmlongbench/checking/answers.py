@@ -217,7 +217,6 @@ def _asked(world: World, metric: Metric) -> Iterator[_Asked]:
 
 
 def answers_score_full(world: World) -> Iterator[Outcome]:
-    """Yield every example whose answer, given as a model's output, does not score full, or whose empty output does."""
     metric, plain = _metrics(world)
     asked_of = list(_asked(world, metric))
     if not asked_of:

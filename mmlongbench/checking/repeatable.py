@@ -127,9 +127,7 @@ def _numbered(ids: Sequence[str], first: int) -> bool:
 
 
 def drafts_are_pure(world: World) -> Iterator[Outcome]:
-    """Yield every draft that differs when it is made again, after all others; and every take order that differs when it
-    is iterated again, or at another length.
-    """
+    """A draft is made again after all others; its take order is iterated again, and at another length."""
     shortest, longest = world.lengths[0], world.lengths[-1]
     drafted = _drafted(world)
     again = {draft.id: (draft, units) for _, draft, units in reversed(_drafted(world, is_reversed=True))}
@@ -199,8 +197,8 @@ def _units_difference(units: Sequence[Unit], others: Sequence[Unit]) -> str:
 
 
 def prompts_come_back(world: World) -> Iterator[Outcome]:
-    """Yield every example whose prompt is not rebuilt from its record: alone, with a field that the task does not know,
-    and again after all others. Also yield every record that differs when it is made again.
+    """A prompt is rebuilt from its record alone, with a field that the task does not know, and again after all others;
+    and the record is made again.
     """
     prompt, name = world.dataset.builder.prompt, world.dataset.spec.builder
     kept = []

@@ -55,7 +55,6 @@ _ENGINE_FIELDS = frozenset(("depth", "depth_achieved", "depth_requested"))
 
 
 def every_row_is_drafted(world: World) -> Iterator[Outcome]:
-    """Yield every row that cannot be drafted, or whose units cannot be packed; and rows that ask the same."""
     if world.is_shared:
         raise Skipped("contexts that questions share are made of the chosen rows")
     dataset, drafted, rejected, end = world.dataset, 0, 0, time.monotonic() + SECONDS
@@ -128,7 +127,6 @@ def _asks_the_same(world: World, *rows: Row) -> bool:
 
 
 def examples_are_packed(world: World) -> Iterator[Outcome]:
-    """Yield every example that cannot be packed at a length, and every length that no question fits."""
     for length in world.lengths:
         packed, rejects = world.packed(length), list[Failure]()
         for row, error in world.faults[length]:
@@ -144,9 +142,7 @@ def examples_are_packed(world: World) -> Iterator[Outcome]:
 
 
 def contexts_are_full(world: World) -> Iterator[Outcome]:
-    """Yield every example whose units run out long before its length is full, at a length that the manifest names. A
-    sample is small, so there this is a note.
-    """
+    """Of a sample, which is small, this is a note."""
     for length in world.wanted:
         dry = [example for example in world.examples(length) if example.ran_dry and _fill(example, length) < FULL]
         for example in dry if world.dataset.spec.source != SAMPLE else ():
@@ -309,9 +305,7 @@ def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
 
 
 def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
-    """Yield every example that shows a unit twice, lacks a required unit, or repeats the text of a gold or a needle;
-    and every draft whose take order has the image of a required unit again, which longer contexts would show.
-    """
+    """Also the image of a required unit must not be in the take order again, since longer contexts would show it."""
     if world.is_shared:
         raise Skipped("many questions share a context, which requires no unit")
     for length in world.lengths:
@@ -345,7 +339,7 @@ def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failu
 
 
 def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
-    """Yield every needle that is not listed, or that is further from its depth than half of the largest unit."""
+    """A needle may be at most half of the largest unit away from its depth."""
     if world.dataset.plan.bound.placements == (None,):
         raise Skipped("the task puts nothing at a depth")
     for length in world.lengths:
@@ -365,9 +359,7 @@ def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
 
 
 def contexts_are_nested(world: World) -> Iterator[Outcome]:
-    """Yield a failure for every context that lacks units of the next shorter context of the same question, or has them
-    in another order. As many units may be missing as `Closing.last` allows.
-    """
+    """A context has the units of the next shorter one in their order, but for as many as `Closing.last` allows."""
     if world.is_shared or len(world.lengths) < 2:
         raise Skipped("contexts that questions share are not nested" if world.is_shared else _ONE_LENGTH)
     at = [{row.id: examples[0] for row, examples in world.packed(length) if row} for length in world.lengths]
