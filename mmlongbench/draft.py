@@ -245,6 +245,8 @@ class ContextDraft:
     """A name shared by contexts that show the same groups: if one runs out of units, all may show more groups."""
     in_turns: bool = False
     """Whether the context is a conversation, in which a unit without turns is said by the user."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why units with certain images are left out, by the path of the image."""
 
     def __post_init__(self) -> None:
         """Give required units without a role theirs."""

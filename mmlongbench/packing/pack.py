@@ -252,8 +252,11 @@ def _take(
                 )
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}{pictures}")
         seen.add(unit.id)
-        if unit.excluded:
-            left_out[unit.excluded] += is_open
+        reason = unit.excluded
+        if draft.left_out and not reason:
+            reason = next((draft.left_out[path] for path in unit.images if path in draft.left_out), "")
+        if reason:
+            left_out[reason] += is_open
             continue
         if unit.place is None or not unit.role:
             place = (number,) if unit.place is None else unit.place

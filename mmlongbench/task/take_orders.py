@@ -6,7 +6,7 @@ exception is `Rounds`, whose number of classes depends on the length.
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -38,30 +38,6 @@ class Chain(TakeOrder):
     def units(self, length: int) -> Iterator[Unit]:
         for part in self.parts:
             yield from part.units(length) if isinstance(part, InOrder) else part()
-
-
-@dataclass(frozen=True, slots=True)
-class Without(TakeOrder):
-    """A take order in which units with certain pictures are excluded, each for a reason."""
-
-    take_order: TakeOrder
-    excluded: Mapping[str, str]
-    """The reasons, by the picture's path."""
-
-    def units(self, length: int) -> Iterator[Unit]:
-        for unit in self.take_order.units(length):
-            reason = next((self.excluded[path] for path in unit.images if path in self.excluded), "")
-            yield replace(unit, excluded=reason) if reason else unit
-
-    def groups(self, length: int) -> frozenset[str] | None:
-        return self.take_order.groups(length)
-
-    def missing_groups(self, length: int) -> int:
-        return self.take_order.missing_groups(length)
-
-    def wider(self, length: int) -> "Without | None":
-        found = self.take_order.wider(length)
-        return replace(self, take_order=found) if found else None
 
 
 def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:

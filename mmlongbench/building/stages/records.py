@@ -33,7 +33,6 @@ from mmlongbench.release.items import ItemColumns
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
-from mmlongbench.task.take_orders import Without
 from tokenization import TokenizationError
 
 PackedContext: TypeAlias = tuple[ContextDraft, list[PackedExample] | DoesNotFitError]
@@ -276,7 +275,7 @@ def _examples(dataset: Dataset, draft: ContextDraft, draws: Draws, length: int) 
     around = chain(draft.instruction, *(question.parts for question in draft.questions))
     asked = {part.path for part in around if isinstance(part, Image)}
     while True:
-        whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
+        whole = replace(draft, left_out=faults) if faults else draft
         try:
             packed = examples(whole, dataset.budget(length), dataset.plan.bound.placements, dataset.pricer, draws)
         except (AttributeError, TypeError, ValueError) as error:
