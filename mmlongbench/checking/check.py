@@ -60,6 +60,7 @@ class _DatasetCheck:
     world: World | None = None
     """The dataset with its questions; None if they could not be chosen."""
     is_built: bool = False
+    example: tuple[tuple[str, str], ...] = ()
 
     @property
     def release(self) -> Path:
@@ -122,19 +123,12 @@ def check(
                 plugins_of(dataset.spec),
                 len(dataset.world.rows) if dataset.world else 0,
                 dataset.lengths,
-                _to_read(dataset),
+                dataset.example,
             )
             for dataset in datasets
         ),
         tuple(finding for dataset in datasets for finding in dataset.findings),
     )
-
-
-def _to_read(dataset: _DatasetCheck) -> tuple[tuple[str, str], ...]:
-    try:
-        return tuple(example_to_read(dataset.world)) if dataset.world else ()
-    except ERRORS:  # a rule has named it
-        return ()
 
 
 def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:
@@ -236,3 +230,6 @@ def _run_rules(dataset: _DatasetCheck) -> None:
             not_run(rule, NO_RELEASE)
         else:
             dataset.add(rule, find(dataset.world))
+    if dataset.world:
+        with suppress(*ERRORS):  # a rule has named it
+            dataset.example = tuple(example_to_read(dataset.world))

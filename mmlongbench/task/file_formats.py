@@ -26,18 +26,6 @@ _SLOT = re.compile("|".join(rf"\{{{slot}\}}" for slot in _SLOTS))
 
 
 @dataclass(frozen=True, slots=True)
-class FileName:
-    """The parts of a file's name."""
-
-    name: str
-    k: int
-
-    @property
-    def length(self) -> int:
-        return self.k * K
-
-
-@dataclass(frozen=True, slots=True)
 class FilePattern:
     """The pattern of a path below `mmlb_data/`, with the slots {name} and {k}, and {questions} and {placements} if
     needed.
@@ -71,17 +59,17 @@ class FilePattern:
         """
         return self.template.format(name=name, k=length // K, questions=questions, placements=placements)
 
-    def recognise(self, path: str) -> FileName | None:
-        """Return the parts of a file's path, or None if the path does not follow the pattern.
+    def recognise(self, path: str) -> tuple[str, int] | None:
+        """Return the dataset and the length of a file by its path, or None if the path does not follow the pattern.
 
         >>> FilePattern("documentQA/{name}_K{k}.jsonl").recognise("documentQA/mmlongdoc_K128.jsonl")
-        FileName(name='mmlongdoc', k=128)
+        ('mmlongdoc', 131072)
         """
         pattern = re.escape(self.template)
         for slot, form in _SLOTS.items():
             pattern = pattern.replace(rf"\{{{slot}\}}", f"(?P<{slot}>{form})")
         found = re.fullmatch(pattern, path)
-        return FileName(found["name"], int(found["k"])) if found else None
+        return (found["name"], int(found["k"]) * K) if found else None
 
 
 class FileFormat(ABC):
