@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from worlds import LIMITS, REAL, run_stages
 
 import mmlongbench.task as mt
-from builders.docvqa.evidence import page_index
+from builders.common import page_number
 from mmlongbench.building.stages.records import finished_record, pack_row
 from mmlongbench.documents.pages import texts_of
 from mmlongbench.lengths import K, format_length, parse_length
@@ -121,7 +121,7 @@ def _show(what: str, records: Records, documents: Path) -> None:
 
 def _shown(record: mt.Record, documents: Path) -> Shown:
     own_name = str(record["doc_name"]).removesuffix(".pdf")
-    places = [(PurePosixPath(path).parent.name, page_index(path)) for path in record["page_list"]]
+    places = [(PurePosixPath(path).parent.name, page_number(path)) for path in record["page_list"]]
     words = {name: _words(documents / f"{name}.pdf") for name, _ in places}
     own = {at: number for at, (name, number) in enumerate(places) if name == own_name}
     pages = [words[name][number] for name, number in places]

@@ -54,19 +54,29 @@ def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | N
     return None if isinstance(value, str) and value.strip() else mistyped(raw, field, "a text", most)
 
 
+PAGE_NUMBER = re.compile(r"(?:page(?P<page>\d{1,6})|-(?P<slide>\d{1,6})-\d+)\.\w+$")
+"""Matches the end of the path of a page's image: `page<N>` counts from 0, a slide's `-<N>-1024` from 1."""
+
+
+def find_page_number(path: str) -> int | None:
+    """Return the number of a page, from 0, by the name of its image; None if the name has no number."""
+    match = PAGE_NUMBER.search(path)
+    return (int(match["page"]) if match["page"] else int(match["slide"]) - 1) if match else None
+
+
 def page_number(path: str) -> int:
     """Return the number of a page, from 0, by the name of its image.
 
-    >>> page_number("multi-lexsum/31854/31854_page12.jpg")
-    12
+    >>> page_number("multi-lexsum/31854/31854_page12.jpg"), page_number("slideVQA/deck/a-deck-4-1024.jpg")
+    (12, 3)
 
     Raises:
         ValueError: the name has no number.
 
     """
-    if not (found := re.search(r"page(\d{1,6})\.\w+$", path)):
-        raise ValueError(f"{path}: expected a name that ends in page<N>")
-    return int(found[1])
+    if (number := find_page_number(path)) is None:
+        raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
+    return number
 
 
 def page_unit(

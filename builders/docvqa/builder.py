@@ -11,7 +11,7 @@ from functools import partial
 from typing import ClassVar
 
 import mmlongbench.task as mt
-from builders.common import parted_unit, refused, text_unit, with_text
+from builders.common import page_number, parted_unit, refused, text_unit, with_text
 from builders.docvqa import evidence
 from builders.docvqa.contexts import CONTEXTS, FORMS, Asked, Chosen, page_unit
 from builders.docvqa.rows import MAX_FACET, DocumentQuestion, DocVQAOptions
@@ -236,7 +236,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         labels = record.get("document_labels") or list(map(mt.advanced.label, folders))
         named = dict(zip(folders, labels, strict=True))
         units = [
-            page_unit(path, evidence.page_index(path), label, "own", named[folder])
+            page_unit(path, page_number(path), label, "own", named[folder])
             for path, folder in zip(paths, folders, strict=True)
         ]
         if texts is not None and crops is None:

@@ -276,10 +276,10 @@ def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
 
     labels = {asked.label(own): own.id}
     units, allowed = list[mt.Unit](), list[mt.Unit]()
-    for id in (page for page in ranking.pages if page not in required):
+    for id in (id for id in ranking.pages if id not in required):
         if len(allowed) == most:
             break
-        other, found, reason = documents[id[0]], unit(id), ""
+        other, page, reason = documents[id[0]], unit(id), ""
         if other.id != own.id:
             if other.sha256 == own.sha256:
                 reason = "page of a copy of the document"
@@ -287,7 +287,7 @@ def ranked_pages(asked: Asked, sources: mt.Sources, draws: mt.Draws) -> Chosen:
                 reason = "page that repeats an answer page"
             elif labels.setdefault(asked.label(other), other.id) != other.id:
                 reason = "page of a document with another one's label"
-        units.append(replace(found, excluded=reason) if reason else found)
+        units.append(replace(page, excluded=reason) if reason else page)
         if not units[-1].excluded:
             allowed.append(units[-1])
 

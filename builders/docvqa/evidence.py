@@ -14,29 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import mmlongbench.task as mt
+from builders.common import PAGE_NUMBER, find_page_number
 from builders.docvqa.rows import DocumentQuestion
 
 # --- names of pages ---------------------------------------------------------------------------------------------------
-
-_NUMBER = re.compile(r"(?:page(?P<page>\d{1,6})|-(?P<slide>\d{1,6})-\d+)\.\w+$")
-"""Matches the end of the path of a page's image: `page<N>` counts from 0, a slide's `-<N>-1024` from 1."""
-
-
-def page_index(path: str) -> int:
-    """Return the number of a page, from 0, by the name of its image.
-
-    >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
-    (12, 3)
-    """
-    if (index := find_index(path)) is None:
-        raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
-    return index
-
-
-def find_index(path: str) -> int | None:
-    """Return the page's number like `page_index`; None if the name has none."""
-    match = _NUMBER.search(path)
-    return (int(match["page"]) if match["page"] else int(match["slide"]) - 1) if match else None
 
 
 def path_of_page(path: str, index: int) -> str:
@@ -45,11 +26,11 @@ def path_of_page(path: str, index: int) -> str:
     >>> path_of_page("mmlongbench-doc/ab/ab_page12.jpg", 3), path_of_page("slideVQA/deck/a-deck-4-1024.jpg", 0)
     ('mmlongbench-doc/ab/ab_page3.jpg', 'slideVQA/deck/a-deck-1-1024.jpg')
     """
-    found = _NUMBER.search(path)
-    if found is None:
+    match = PAGE_NUMBER.search(path)
+    if match is None:
         return ""
-    group, number = ("page", index) if found["page"] else ("slide", index + 1)
-    return f"{path[: found.start(group)]}{number}{path[found.end(group) :]}"
+    group, number = ("page", index) if match["page"] else ("slide", index + 1)
+    return f"{path[: match.start(group)]}{number}{path[match.end(group) :]}"
 
 
 def folder_of(path: str) -> str:
@@ -89,7 +70,7 @@ def evidence_positions(record: mt.Record) -> tuple[str, ...]:
     ('first', 'inner')
     """
     name = str(record.get("doc_name", "")).removesuffix(".pdf")
-    own = [find_index(path) for path in record.get("page_list", ()) if folder_of(path) == name]
+    own = [find_page_number(path) for path in record.get("page_list", ()) if folder_of(path) == name]
     places = {own.index(page) for page in record.get("ans_page_list", ()) if page in own}
     if len(own) == 1:
         return ("only",) if places else ()
@@ -111,8 +92,8 @@ def evidence_of(record: mt.Record) -> mt.Evidence:
     """Return where the answer of a record is. Paths of pages beside the answer pages are derived from those of others.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
-    >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
-    >>> found.document, found.pages, found.shown, found.images[4]
+    >>> answer = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
+    >>> answer.document, answer.pages, answer.shown, answer.images[4]
     ('a', (3,), (2, 3), 'docs/a/a_page4.jpg')
     """
     name = record.get("doc_name")
@@ -122,7 +103,7 @@ def evidence_of(record: mt.Record) -> mt.Evidence:
     joined: dict[int, tuple[int, int]] = {}
     columns = itertools.zip_longest(_listed(record, "page_list"), _listed(record, "page_text_list"), ranges)
     for path, text, pages in columns:
-        number = find_index(path) if isinstance(path, str) and folder_of(path) == name else None
+        number = find_page_number(path) if isinstance(path, str) and folder_of(path) == name else None
         if number is None or number in shown:
             continue
         shown[number] = str(path)
@@ -130,13 +111,14 @@ def evidence_of(record: mt.Record) -> mt.Evidence:
             texts[number] = text.replace(mt.advanced.MARKER, "") if "crop_list" in record else text
         if isinstance(pages, str) and (match := _RANGE.fullmatch(pages)):
             joined[number] = (int(match[1]), int(match[2]))
-    near = sorted({page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END})
-    model = next(iter(shown.values()), "")
+    beside = sorted({page + step for page in answers for step in (-1, 0, 1) if 0 <= page + step < _END})
+    known = next(iter(shown.values()), "")
+    derived = {page: path for page in beside if (path := path_of_page(known, page))}
     return mt.Evidence(
         name if isinstance(name, str) else None,
         answers,
         tuple(shown),
-        {**({page: path_of_page(model, page) for page in near} if model else {}), **shown},
+        derived | shown,
         texts,
         joined,
         _pages_in(record, "document_page_list") if ranges else (),
@@ -167,9 +149,9 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
     spread = "single-page" if len(answers) == 1 else "cross-page"
     retrieved = ""
     if "gold_ranks" in record and answers:
-        shown = {find_index(path) for path in paths if folder_of(path) == record.get("doc_name")}
+        shown = {find_page_number(path) for path in paths if folder_of(path) == record.get("doc_name")}
         retrieved = "all" if shown.issuperset(answers) else "some" if shown.intersection(answers) else "none"
-    found = {
+    facets = {
         "answer format": [record.get("answer_format", "")],
         "answer length": [record.get("answer_length", "")],
         "evidence source": sources,
@@ -184,8 +166,8 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
     }
     columns = record.get("facets")
     for column, value in columns.items() if isinstance(columns, dict) else ():
-        found[column if column not in found else f"{column} (column)"] = [str(value)]
-    kept = {name: [group for group in groups if group] for name, groups in found.items()}
+        facets[column if column not in facets else f"{column} (column)"] = [str(value)]
+    kept = {name: [group for group in groups if group] for name, groups in facets.items()}
     return {name: groups for name, groups in kept.items() if groups}
 
 

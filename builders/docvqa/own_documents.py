@@ -143,15 +143,13 @@ class OwnDocuments(mt.readers.Reader[DocumentQuestion]):
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields, answer = raw.fields, raw.fields.get("answer")
-        doc, question = strings_of(fields, "doc", "question")
+        doc, _ = strings_of(fields, "doc", "question")
         doc, pages = doc.strip().rstrip("/"), _pages(fields.get("pages"))
         declared = str(fields.get("answer_format") or "").strip()
         declared = _FORMATS.get(declared.casefold(), declared)
         row = clean(
-            raw.id,
+            raw,
             doc[:-4] if doc.lower().endswith(".pdf") else doc,
-            question,
-            answer,
             declared or mt.metrics.format_of(answer),
             pages,
             pages_field="pages",

@@ -63,13 +63,11 @@ class MMLongBenchDoc(mt.readers.Reader[DocumentQuestion]):
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
-        name, doc_type, question, answer, pages, places, declared = strings_of(raw.fields, *fields)
+        name, doc_type, _, _, pages, places, declared = strings_of(raw.fields, *fields)
         listed = mt.metrics.literal_list(places)
         return clean(
-            raw.id,
+            raw,
             name[:-4] if name.lower().endswith(".pdf") else name,
-            question,
-            answer,
             declared,
             pages,
             doc_type=doc_type,
@@ -122,17 +120,15 @@ class LongDocURL(mt.readers.Reader[DocumentQuestion]):
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields = raw.fields
-        doc, question, declared = strings_of(fields, "doc_no", "question", "answer_format")
+        doc, _, declared = strings_of(fields, "doc_no", "question", "answer_format")
         window = fields.get("start_end_idx")
         pages = window if isinstance(window, list) and all(type(page) is int for page in window) else []
         if len(pages) != 2 or not 1 <= pages[0] <= pages[1]:
             expected, todo = "[first, last] page from 1", "correct it with errata"
             raise refused("window-out-of-range", expected, repr(window)[:80], "start_end_idx", todo)
         return clean(
-            raw.id,
+            raw,
             doc,
-            question,
-            fields.get("answer"),
             declared,
             fields.get("evidence_pages"),
             question_type=": ".join(str(fields[key]) for key in ("task_tag", "question_type") if fields.get(key)),
@@ -257,7 +253,7 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
             raise refused("not-marked", f"a mark in {VALID}", "no sheet has the question", VALID, todo)
         if mark != "1":
             raise refused("unknown-mark", "1 or 0", f"{VALID}: {mark}"[:80], VALID, "correct it in the sheet")
-        question, category, source = strings_of(fields, "question", "category", "source")
+        _, category, source = strings_of(fields, "question", "category", "source")
         if category not in CATEGORIES:
             expected = f"one of {', '.join(CATEGORIES)}"
             raise refused("unknown-category", expected, category[:80], "category", "correct it with errata")
@@ -266,10 +262,8 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
             expected = "a path such as data/test/<name>.json"
             raise refused("unknown-source", expected, source[:80], "source", "correct it with errata")
         return clean(
-            raw.id,
+            raw,
             file.stem,
-            question,
-            fields.get("answer"),
             None,
             fields.get("evidence_pages"),
             doc_type=str(fields.get("domain") or ""),

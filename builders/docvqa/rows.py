@@ -175,16 +175,14 @@ class DocumentQuestion(mt.Row):
 
 
 def clean(
-    id: str,
+    raw: mt.readers.RawRow,
     doc: str,
-    question: str,
-    answer: object,
     declared: str | None,
     pages: object,
     repairs: tuple[str, ...] = (),
     **more: Any,  # noqa: ANN401  (fields of many types)
 ) -> DocumentQuestion:
-    """Return the row of a question, with an answer, a format and pages that agree.
+    """Return the row of a question, which is a text in `raw`, with an answer, a format and pages that agree.
 
     The format of the answer is `declared` by the name that the source uses for it; None: the question asks for an
     explanation, and the answer is a text, which may be empty. The answer pages are numbers from 1, or such a list as
@@ -194,6 +192,7 @@ def clean(
         Rejected: a value cannot be repaired.
 
     """
+    question, answer = raw.fields["question"], raw.fields.get("answer")
     field = more.get("pages_field", "evidence_pages")
     if not question.strip():
         todo = "write a question, or remove the row"
@@ -222,7 +221,7 @@ def clean(
     more = {key: mt.escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
     return DocumentQuestion(
         **more,
-        id=id,
+        id=raw.id,
         doc=doc,
         question=mt.escape_markers(question),
         answer=tuple(map(mt.escape_markers, values)),

@@ -64,9 +64,9 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> DocumentQuestion:
         fields = raw.fields
-        deck, question = strings_of(fields, "deck_name", "question")
-        answer, pages, kind = (fields.get(name) for name in ("answer", "evidence_pages", "reasoning_type"))
-        return clean(raw.id, deck, question, answer, mt.metrics.format_of(answer), pages, question_type=str(kind or ""))
+        deck, _ = strings_of(fields, "deck_name", "question")
+        declared, kind = mt.metrics.format_of(fields.get("answer")), str(fields.get("reasoning_type") or "")
+        return clean(raw, deck, declared, fields.get("evidence_pages"), question_type=kind)
 
     def extract(self, sources: mt.readers.SourcePaths, folder: Path) -> None:
         """Write the slides in Parquet files as files, each deck once, unless the manifest gives the decks."""

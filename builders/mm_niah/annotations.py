@@ -13,23 +13,12 @@ from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 import mmlongbench.task as mt
-from builders.mm_niah.rows import (
-    CARTOONS,
-    MISTYPED,
-    HaystackQuestion,
-    HiddenNeedle,
-    WebPage,
-    is_made,
-    pictures_named,
-    refuse,
-)
+from builders.mm_niah.rows import MISTYPED, HaystackQuestion, HiddenNeedle, WebPage, is_made, pictures_named, refuse
 
 CATEGORIES = ("find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning")
 Span: TypeAlias = tuple[int, int]
 WEB = "obelics"
 """The name of the folder of pictures from web pages, in the source and in a release."""
-PAGE_BREAK = "</s>"
-"""The break between the pages of some contexts; it is not part of a page's text."""
 MAX_NEEDLE = 10_000
 """The maximum characters of a needle, which is a sentence."""
 MAX_COUNT = 10**6
@@ -40,7 +29,7 @@ _WHOLE = re.compile(r"[0-9]{1,9}(?:\.0{1,9})?")
 class Fields:
     """The fields of a row of any category; needles, options and answer are read later, depending on the category."""
 
-    id: str
+    id: int
     context: str
     """The context without page breaks, with a marker for each picture."""
     question: str
@@ -53,14 +42,9 @@ class Fields:
 
 
 def read_fields(raw: Mapping[str, object]) -> Fields:
-    """Return the fields of a row.
-
-    Raises:
-        Rejected: a field is missing or has another type, or there are not as many pictures as markers.
-
-    """
-    if type(raw.get("id")) is not int:
-        refuse(MISTYPED, "an integer", repr(raw.get("id")), "id")
+    """Return the fields of a row; raises Rejected."""
+    if type(id := raw.get("id")) is not int:
+        refuse(MISTYPED, "an integer", repr(id), "id")
     for field in ("context", "question"):
         if not isinstance(text := raw.get(field), str) or not text.strip():
             refuse(MISTYPED, "a text", repr(text)[:80], field)
@@ -74,15 +58,15 @@ def read_fields(raw: Mapping[str, object]) -> Fields:
         refuse("markers-and-images", f"{markers} pictures, one a marker", str(len(images)), "images_list")
     # Some of MM-NIAH's own programs put the question's pictures last in `images_list`, others first. So the folder of
     # cartoons is more reliable than the place, unless pictures of the context are in this folder, too.
-    cartoons = {place for place, name in enumerate(images) if is_made(name, (CARTOONS,))}
+    cartoons = {place for place, name in enumerate(images) if is_made(name, is_cartoon=True)}
     last = set(range(len(images) - of_question, len(images)))
     if len(cartoons) > of_question and not last <= cartoons:
         expected = f"{of_question} of folder abnormal_pic*, or the last ones of them"
         refuse("pattern-unknown", expected, f"{len(cartoons)} at other places", "images_list")
     shown = cartoons if len(cartoons) == of_question else last
     return Fields(
-        f"mm-niah-{raw['id']}",
-        context.replace(PAGE_BREAK, "\n\n"),
+        id,
+        context.replace("</s>", "\n\n"),  # the break between the pages of some contexts
         question,
         raw.get("answer"),
         meta,
@@ -92,16 +76,12 @@ def read_fields(raw: Mapping[str, object]) -> Fields:
 
 
 def read_question(fields: Fields) -> HaystackQuestion:
-    """Return the question of a row.
-
-    `meta.category` says what the row asks or, if this is none of `CATEGORIES`, the other fields do.
-
-    Raises:
-        Rejected: the row cannot be read, or the benchmark leaves it out (`Fault.is_expected`).
-
+    """Return the question of a row; raises Rejected. `meta.category` says what the row asks or, if this is none of
+    `CATEGORIES`, the other fields do.
     """
-    category = next((name for name in CATEGORIES if name == fields.meta.get("category")), None)
-    category = category or _category_by_fields(fields)
+    category = fields.meta.get("category")
+    if category not in CATEGORIES:
+        category = _category_by_fields(fields)
     if category == "count-text":
         return _counts_statements(fields)
     if category == "count-image":
@@ -129,7 +109,6 @@ def _category_by_fields(fields: Fields) -> str:
 
 
 def _asks_for_text(fields: Fields) -> HaystackQuestion:
-    """Read retrieval and reasoning over text: needle sentences, and an answer that is a text or one of the options."""
     texts = _sentences(fields)
     _positions(fields, texts)
     options = _names(fields.meta.get("choices") or [], "meta.choices")
@@ -146,31 +125,27 @@ def _asks_for_text(fields: Fields) -> HaystackQuestion:
 
 
 def _counts_statements(fields: Fields) -> HaystackQuestion:
-    """Read counting over text: each needle is a statement with a number, so equal numbers make equal statements."""
     texts, counts = _sentences(fields), _counts(fields)
     in_order = [text for _, text in _positions(fields, texts)]
     if not len(texts) == len(counts) == len(in_order):
         expected = f"{len(counts)} statements in meta.needles and in the context, one for each number"
         refuse("counts-and-needles", expected, f"{len(texts)} and {len(in_order)}", "answer")
+
+    def are_said(pairs: Iterable[tuple[str, int]]) -> bool:
+        return all(count in map(int, re.findall(r"\d{1,9}", text)) for text, count in pairs)
+
     # Usually the numbers of the answer are in the order of the document. If the statements say other numbers, the order
     # of `meta.needles` is tried.
     pairs = list(zip(in_order, counts, strict=True))
-    if any(re.search(r"\d", text) for text in in_order) and not _are_said(pairs):
+    if any(re.search(r"\d", text) for text in in_order) and not are_said(pairs):
         pairs = sorted(zip(texts, counts, strict=True), key=lambda pair: in_order.index(pair[0]))
-        if not _are_said(pairs):
+        if not are_said(pairs):
             refuse("counts-and-needles", "the numbers that the statements give", repr(list(counts))[:80], "answer")
     return _question(fields, "text", (text for text, _ in pairs), counts=tuple(count for _, count in pairs))
 
 
-def _are_said(pairs: Iterable[tuple[str, int]]) -> bool:
-    """Return whether each number occurs in its statement."""
-    return all(count in map(int, re.findall(r"\d{1,9}", text)) for text, count in pairs)
-
-
 def _counts_patterns(fields: Fields) -> HaystackQuestion:
-    """Read counting over pictures: the answer has one number for each picture of the document; the needles are the
-    pictures whose number is above 0.
-    """
+    # one number for each picture of the document; the needles are the pictures whose number is above 0
     counts = _counts(fields)
     if len(counts) != len(fields.pictures):
         expected = f"{len(fields.pictures)} numbers, one for each picture of the context"
@@ -182,10 +157,8 @@ def _counts_patterns(fields: Fields) -> HaystackQuestion:
 
 
 def _asks_for_picture(fields: Fields, category: str) -> HaystackQuestion:
-    """Read retrieval and reasoning over pictures: one needle, and options that are pictures.
-
-    Options that are texts are refused, and so are Multi-view rows, which the benchmark leaves out. Only these ask about
-    two pictures of their context.
+    """Read retrieval and reasoning over pictures: one needle, and options that are pictures. Multi-view rows, which the
+    benchmark leaves out, are refused. Only these ask about two pictures of their context.
     """
     has_texts, has_pictures = (bool(fields.meta.get(key)) for key in ("choices", "choices_image_path"))
     named, listed = pictures_named(fields.question), fields.meta.get("needles")
@@ -225,16 +198,15 @@ def _asks_for_picture(fields: Fields, category: str) -> HaystackQuestion:
 
 
 def _question(fields: Fields, kind: str, needles: Iterable[str], **others: Any) -> HaystackQuestion:  # noqa: ANN401
-    hidden = tuple(HiddenNeedle.model_validate({"id": f"needle-{n}", kind: each}) for n, each in enumerate(needles))
+    hidden = tuple(HiddenNeedle.model_validate({"id": f"needle-{n}", kind: body}) for n, body in enumerate(needles))
     is_mended = kind == "text" and any("\n" in needle.strip() for needle in fields.meta["needles"])
     repairs = ("needle-on-several-lines",) if is_mended else ()
-    pages = (f"row-{fields.id.removeprefix('mm-niah-')}",)
     about: dict[str, Any] = {"question": fields.question, "shown": fields.shown, **others}
-    return HaystackQuestion(id=fields.id, pages=pages, needles=hidden, repairs=repairs, **about)
+    id, pages = f"mm-niah-{fields.id}", (f"row-{fields.id}",)
+    return HaystackQuestion(id=id, pages=pages, needles=hidden, repairs=repairs, **about)
 
 
 def _sentences(fields: Fields) -> list[str]:
-    """Return the needles of a text row with normalised white space; refuse anything but a list of sentences."""
     needles = fields.meta.get("needles")
     if not isinstance(needles, list) or not needles:
         refuse("no-needles", "a list of needles", repr(needles)[:80], "meta.needles")
@@ -249,9 +221,7 @@ def _sentences(fields: Fields) -> list[str]:
 
 
 def _positions(fields: Fields, texts: Sequence[str]) -> list[tuple[Span, str]]:
-    """Return what `find_sentences` finds; refuse a needle that occurs in the context less often than in the list of
-    needles.
-    """
+    """Return what `find_sentences` finds; refuse a needle that occurs less often than in the list of needles."""
     found = find_sentences(fields.context, texts)
     counts = Counter(text for _, text in found)
     for text in texts:
@@ -270,8 +240,7 @@ def find_sentences(context: str, texts: Sequence[str]) -> list[tuple[Span, str]]
     """
     found: list[tuple[Span, str]] = []
     for text in sorted(dict.fromkeys(texts), key=len, reverse=True):
-        pattern = re.compile(r"\s+".join(map(re.escape, text.split())))
-        spans = [each.span() for each in pattern.finditer(context)]
+        spans = [match.span() for match in re.finditer(r"\s+".join(map(re.escape, text.split())), context)]
         found += [
             (span, text) for span in spans if not any(span[0] < end and start < span[1] for (start, end), _ in found)
         ]
@@ -297,10 +266,8 @@ def counts_of(answer: object) -> tuple[int, ...] | None:
             answer = json.loads(answer)
         except (ValueError, RecursionError):
             return None
-    if not isinstance(answer, list) or not answer:
-        return None
     counts = []
-    for value in answer:
+    for value in answer if isinstance(answer, list) else ():
         if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
             value = float(value)
         if isinstance(value, float) and value.is_integer():
@@ -308,7 +275,7 @@ def counts_of(answer: object) -> tuple[int, ...] | None:
         if type(value) is not int or not 0 <= value <= MAX_COUNT:
             return None
         counts.append(value)
-    return tuple(counts)
+    return tuple(counts) or None
 
 
 def _names(value: object, field: str) -> list[str]:
@@ -322,7 +289,7 @@ def is_web(name: str) -> bool:
 
 
 def _asked(question: HaystackQuestion) -> list[str]:
-    return [*(each.image for each in question.needles if each.image), *question.shown, *question.choices]
+    return [*(needle.image for needle in question.needles if needle.image), *question.shown, *question.choices]
 
 
 def pictures_asked(raw: Mapping[str, object]) -> list[str]:
@@ -340,18 +307,15 @@ def pictures_asked(raw: Mapping[str, object]) -> list[str]:
 
 
 def own_page(raw: Mapping[str, object]) -> WebPage:
-    """Return the context of a row, without the needles and the pictures that are shown beside the question. It is the
-    first page of the row's haystack.
-
-    The context of a row that the benchmark leaves out has only the pictures that are from web pages. The result is
-    empty if the row cannot be read.
+    """Return the context of a row, without the needles and the pictures that are shown beside the question; it is empty
+    if the row cannot be read. The context of a row that the benchmark leaves out has only pictures from web pages.
     """
     needles: list[tuple[Span, str]] = []
     try:
         fields = read_fields(raw)
         question = read_question(fields)
-    except mt.Rejected as refused:
-        if not refused.fault.is_expected:
+    except mt.Rejected as error:
+        if not error.fault.is_expected:
             return []
         hidden = {name for name in fields.pictures if not is_web(name)}
     else:

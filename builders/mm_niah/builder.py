@@ -7,30 +7,15 @@ needle.
 """
 
 import unicodedata
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, count
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import mmlongbench.task as mt
-from builders.mm_niah.rows import (
-    MAX_PLACE,
-    HaystackQuestion,
-    NamedPicture,
-    all_ordinals,
-    check_row,
-    is_made,
-    pictures_named,
-    refuse,
-    renamed,
-    without_ordinal,
-)
+from builders.mm_niah.rows import HaystackQuestion, ask, check_row, is_made, pictures_named, refuse, renamed, worded
 
-Task: TypeAlias = Literal["retrieval", "counting", "reasoning"]
-Needle: TypeAlias = Literal["text", "image"]
 Mode: TypeAlias = Literal["sentences", "words"]
-Ordinal: TypeAlias = Literal["rewrite", "neutral", "source"]
 Fields: TypeAlias = dict[str, object]
 
 INSTRUCTION = (
@@ -43,65 +28,26 @@ FOLDER = "mm-niah/"
 STALE_SOURCE = "ordinal of another picture in the source"
 """The phrase under which the lock counts questions whose ordinal is wrong even in the source's own document."""
 _UNKNOWN_NEEDLE = "that cannot be compared: the record does not say which picture is the needle"
-
-
-# --- the six datasets -------------------------------------------------------------------------------------------------
-# An answer takes the data of the question and the ids of the needles and of all pictures, in reading order. It returns
-# the fields of the answer, and those of the pictures beside the question, under the names that public readers use.
-
-
-def _text(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
-    return {"answer": data["row"].answers[0]}, {}
-
-
-def _choice(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
-    paths, right = data["paths"], data["right"]
-    return {"answer": right}, {"choices_image": paths, "needle_image_list": [paths[right]]}
-
-
-def _counts(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
-    return {"answer": [data["counts"][id] for id in needles]}, {}
-
-
-def _picture_counts(data: Mapping[str, Any], needles: Sequence[str], pictures: Sequence[str]) -> tuple[Fields, Fields]:
-    """Like in MM-NIAH, the answer has one number for each picture of the context, including zeros."""
-    counts = data["counts"]
-    of_needles = [counts[id] for id in needles]
-    answer = [counts.get(id, 0) for id in pictures]
-    answers = {"answer": answer, "answer_total": sum(of_needles), "answer_needles": of_needles}
-    return answers, {"needle_image_list": data["paths"]}
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What one of the six datasets asks for."""
-
-    category: str
-    """The category in the public files."""
-    metric: str
-    placements: mt.Placements
-    answer: Callable[[Mapping[str, Any], Sequence[str], Sequence[str]], tuple[Fields, Fields]]
-
-
 _AT_DEPTHS = mt.Placements(mt.Depth, mt.DEPTHS)
 _PERMUTED = mt.Placements(mt.Permutation, (0, 1, 2))
-KINDS: Mapping[tuple[Task, Needle], Kind] = {
-    ("retrieval", "text"): Kind("find-text", "sub_em", _AT_DEPTHS, _text),
-    ("retrieval", "image"): Kind("find-image", "mc_acc", _AT_DEPTHS, _choice),
-    ("counting", "text"): Kind("count-text", "soft_acc", _PERMUTED, _counts),
-    ("counting", "image"): Kind("count-image", "soft_acc", _PERMUTED, _picture_counts),
-    ("reasoning", "text"): Kind("infer-choose", "sub_em", _PERMUTED, _text),
-    ("reasoning", "image"): Kind("visual-reasoning", "mc_acc", _AT_DEPTHS, _choice),
+KINDS: Mapping[tuple[str, str], tuple[str, str, mt.Placements]] = {
+    ("retrieval", "text"): ("find-text", "sub_em", _AT_DEPTHS),
+    ("retrieval", "image"): ("find-image", "mc_acc", _AT_DEPTHS),
+    ("counting", "text"): ("count-text", "soft_acc", _PERMUTED),
+    ("counting", "image"): ("count-image", "soft_acc", _PERMUTED),
+    ("reasoning", "text"): ("infer-choose", "sub_em", _PERMUTED),
+    ("reasoning", "image"): ("visual-reasoning", "mc_acc", _AT_DEPTHS),
 }
+"""(category in the public files, metric, placements) of the six datasets, by `options.task` and `options.needle`."""
 
 
 class MMNIAHOptions(mt.Options):
     """The options that a manifest may set."""
 
-    task: Task = "retrieval"
+    task: Literal["retrieval", "counting", "reasoning"] = "retrieval"
     """What a question asks for. `retrieval`: one needle. `counting`: a number for each needle. `reasoning`: what
     follows from the needles."""
-    needle: Needle = "text"
+    needle: Literal["text", "image"] = "text"
     """Whether needles are sentences (`text`) or pictures (`image`)."""
     mode: Mode = "sentences"
     """How texts are cut into passages. `sentences`: each passage has whole sentences, and fewer than 100 words
@@ -109,36 +55,10 @@ class MMNIAHOptions(mt.Options):
     least_scale: float = 0.25
     """The minimum scale of a needle picture. A question is rejected if the release shrinks the sides of this picture to
     less than this share of their length."""
-    ordinal: Ordinal = "rewrite"
+    ordinal: Literal["rewrite", "neutral", "source"] = "rewrite"
     """How a question is asked that names its needle by an ordinal ("the second image"). `rewrite`: the ordinal is the
     needle's place in each context. `neutral`: the ordinal is left out, and the description stays. `source`: the ordinal
     of the source stays."""
-
-
-RECORD_FIELDS: Mapping[str, str] = {
-    "id": "The id of the question, the same at every length and placement.",
-    "question": "The question as it is asked; when counting over pictures, it has one `<image>` for each picture of "
-    "needle_image_list.",
-    "question_source": "The question of the source; only if it names pictures by ordinals, such as `the second image`.",
-    "ordinal": "The place, from 1, that the question names, or null if the ordinal is left out; only with "
-    "question_source.",
-    "ordinal_source": "The place, from 1, that the question of the source names; a list if it names several; only "
-    "with question_source.",
-    "answer": "A text; the index of the right choice in choices_image; or counts: one for each needle of text in the "
-    "order of the prompt, or one for each picture of the context.",
-    "answer_total": "The sum of the counts of the needles; only when counting over pictures.",
-    "answer_needles": "The counts of the needles alone, in the order of the prompt; only when counting over pictures.",
-    "ctxs": "The units of the context in the order of the prompt: text (`<image>` for a picture), type (text or "
-    "image), len (tokens of its text), and has_answer or has_ans (whether it is or contains a needle).",
-    "positive_ctxs": "The needles in the order of the prompt, with the keys of ctxs; a picture also has image (its "
-    "path below `mmlb_image/mm-niah/`) and nid (the needle's id).",
-    "category": "The category in the public files, such as find-text or count-image.",
-    "image_list": "The paths of the pictures of the context below `mmlb_image/`, in the order of the prompt.",
-    "choices_image": "The paths of the pictures to choose from, in the order of the letters; only with needles that "
-    "are pictures, except when counting.",
-    "needle_image_list": "The path of the right choice or, when counting, the paths of the pictures beside the "
-    "question; only with needles that are pictures.",
-}
 
 
 class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
@@ -148,23 +68,45 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
     options: MMNIAHOptions
 
     options_type: ClassVar[type[mt.Options]] = MMNIAHOptions
-    record_fields: ClassVar[Mapping[str, str]] = RECORD_FIELDS
-
-    @property
-    def kind(self) -> Kind:
-        return KINDS[self.options.task, self.options.needle]
+    record_fields: ClassVar[Mapping[str, str]] = {
+        "id": "The id of the question, the same at every length and placement.",
+        "question": "The question as it is asked; when counting over pictures, it has one `<image>` for each picture "
+        "of needle_image_list.",
+        "question_source": "The question of the source; only if it names pictures by ordinals, such as `the second "
+        "image`.",
+        "ordinal": "The place, from 1, that the question names, or null if the ordinal is left out; only with "
+        "question_source.",
+        "ordinal_source": "The place, from 1, that the question of the source names; a list if it names several; only "
+        "with question_source.",
+        "answer": "A text; the index of the right choice in choices_image; or counts: one for each needle of text in "
+        "the order of the prompt, or one for each picture of the context.",
+        "answer_total": "The sum of the counts of the needles; only when counting over pictures.",
+        "answer_needles": "The counts of the needles alone, in the order of the prompt; only when counting over "
+        "pictures.",
+        "ctxs": "The units of the context in the order of the prompt: text (`<image>` for a picture), type (text or "
+        "image), len (tokens of its text), and has_answer or has_ans (whether it is or contains a needle).",
+        "positive_ctxs": "The needles in the order of the prompt, with the keys of ctxs; a picture also has image "
+        "(its path below `mmlb_image/mm-niah/`) and nid (the needle's id).",
+        "category": "The category in the public files, such as find-text or count-image.",
+        "image_list": "The paths of the pictures of the context below `mmlb_image/`, in the order of the prompt.",
+        "choices_image": "The paths of the pictures to choose from, in the order of the letters; only with needles "
+        "that are pictures, except when counting.",
+        "needle_image_list": "The path of the right choice or, when counting, the paths of the pictures beside the "
+        "question; only with needles that are pictures.",
+    }
 
     @property
     def spec(self) -> mt.advanced.TaskSpec:
         is_count = self.options.task == "counting"
+        _, metric, placements = KINDS[self.options.task, self.options.needle]
         return mt.advanced.TaskSpec(
             mt.readers.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl"),
-            self.kind.metric,
+            metric,
             further_metrics=("mm-niah-count",) if is_count else (),
             category="NIAH",
             counted_with=f"MM-NIAH {self.options.task}",
-            placements=self.kind.placements,
-            balance="answer" if self.kind.metric == "mc_acc" else "",
+            placements=placements,
+            balance="answer" if metric == "mc_acc" else "",
             longest_side=1024,
             is_answer_of_context=is_count,
         )
@@ -178,12 +120,10 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
             names = (*others[:right], row.choices[row.right], *others[right:])
         beside = [sources.images[name] for name in names]
         needles = {needle.id: sources.images[needle.image] for needle in row.needles if needle.image}
-        for field, found in (("choices" if row.choices else "shown", beside), ("needles", [*needles.values()])):
-            if any(
-                picture.source in mt.readers.PictureBytes(e.source for e in found[:n])
-                for n, picture in enumerate(found)
-            ):
-                refuse(f"identical-{field}", "pictures that differ", "the same bytes twice", field)
+        for field, pictures in (("choices" if row.choices else "shown", beside), ("needles", [*needles.values()])):
+            for index, picture in enumerate(pictures):
+                if picture.source in mt.readers.PictureBytes(other.source for other in pictures[:index]):
+                    refuse(f"identical-{field}", "pictures that differ", "the same bytes twice", field)
         for picture in needles.values():
             if picture.scale < self.options.least_scale:  # so small that what is asked about may be invisible
                 expected, name = f"a scale of at least {self.options.least_scale}", picture.source.name
@@ -196,12 +136,11 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         data = {"row": row, "text": text, "named": named, "paths": paths, "right": right, "counts": counts}
         data |= {"images": sources.images, "asked_about": asked_about}
         question = mt.advanced.Question(row.id, ask(text, paths, has_choices=bool(row.choices)), data, wording=wording)
-        required = (
-            mt.Unit(needle.id, mt.Image(needles[needle.id].path))
-            if needle.image
-            else mt.Unit(needle.id, needle.text, between_sentences=True)
+        shown = {id: mt.Image(picture.path) for id, picture in needles.items()}
+        required = [
+            mt.Unit(needle.id, shown.get(needle.id, needle.text), between_sentences=not needle.image)
             for needle in row.needles
-        )
+        ]
         return mt.advanced.ContextDraft(
             tuple(required),
             mt.Chain((partial(haystack, row, sources, draws, self.options.mode, asked_about),)),
@@ -216,35 +155,44 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         data, units = example.question.data, example.units
         check_fillers(example.id, units, data["images"], data["asked_about"])
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
-        hosts = (unit for unit in units if unit.needles or unit.id in tokens)
-        needles = [needle for unit in hosts for needle in (unit, *unit.needles) if needle.id in tokens]
-        pictures = [(unit.id, unit.body.path) for unit in units if isinstance(unit.body, mt.Image)]
-        alone = [tokens[needle.id] for needle in needles]
-        answer, beside = self.kind.answer(data, [needle.id for needle in needles], [id for id, _ in pictures])
+        needles = [needle for unit in units for needle in (unit, *unit.needles) if needle.id in tokens]
+        pictures = {unit.id: unit.body.path for unit in units if isinstance(unit.body, mt.Image)}
+        counts, paths = data["counts"], data["paths"]
+        answer: Fields = {}
+        beside: Fields = {}
+        if self.options.task == "counting":
+            of_needles = [counts[needle.id] for needle in needles]
+            answer = {"answer": of_needles}
+            if self.options.needle == "image":
+                # as in MM-NIAH, one number for each picture of the context, including zeros
+                of_pictures = [counts.get(id, 0) for id in pictures]
+                answer = {"answer": of_pictures, "answer_total": sum(of_needles), "answer_needles": of_needles}
+                beside = {"needle_image_list": paths}
+        elif self.options.needle == "image":
+            answer = {"answer": data["right"]}
+            beside = {"choices_image": paths, "needle_image_list": [paths[data["right"]]]}
+        else:
+            answer = {"answer": data["row"].answers[0]}
+        positive = self._contexts(needles, [tokens[needle.id] for needle in needles])
+        for needle, context in zip(needles, positive, strict=True):
+            if isinstance(needle.body, mt.Image):
+                context |= {"image": needle.body.path.removeprefix(FOLDER), "nid": needle.id}
         return {
             "id": example.id,
             **self._question(example),
             **answer,
             "ctxs": self._contexts(units, [count.text for count in example.counts]),
-            "positive_ctxs": [
-                {**context, **_picture_of(needle)}
-                for needle, context in zip(needles, self._contexts(needles, alone), strict=True)
-            ],
-            "category": self.kind.category,
-            "image_list": [path for _, path in pictures],
+            "positive_ctxs": positive,
+            "category": KINDS[self.options.task, self.options.needle][0],
+            "image_list": [*pictures.values()],
             **beside,
         }
 
     def _question(self, example: mt.PackedExample) -> Fields:
-        """Return the question as it is asked; if it names pictures by ordinals, also the source's question, and the
-        place that each of the two questions names.
-
-        A place is a number, or a list of numbers if a question names several pictures; None if the ordinal is left out.
-        """
         row, text, named = (example.question.data[key] for key in ("row", "text", "named"))
         if not named:
             return {"question": text}
-        places = [each.place for each in named]
+        places = [picture.place for picture in named]
         source = places[0] if len(places) == 1 else places
         place = source if self.options.ordinal == "source" else None
         if wording := example.question.wording:
@@ -253,61 +201,50 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         return {"question": text, "question_source": row.question, "ordinal": place, "ordinal_source": source}
 
     def _contexts(self, units: Sequence[mt.Unit], tokens: Sequence[int]) -> list[Fields]:
-        """Return units of the context; all have the same keys, of which the last one says whether the unit is a needle
-        or contains one.
-        """
-        has, image = "has_answer" if self.options.needle == "text" else "has_ans", mt.Image
-        return [
-            {"text": mt.advanced.MARKER, "type": "image", "len": length, has: unit.role == "needle"}
-            if isinstance(unit.body, image)
-            else {"text": unit.body, "type": "text", "len": length, has: unit.role == "needle" or bool(unit.needles)}
-            for unit, length in zip(units, tokens, strict=True)
-        ]
+        contexts = []
+        for unit, length in zip(units, tokens, strict=True):
+            shown = (mt.advanced.MARKER, "image") if isinstance(unit.body, mt.Image) else (unit.body, "text")
+            has = "has_answer" if self.options.needle == "text" else "has_ans"
+            is_needle = unit.role == "needle" or bool(unit.needles)
+            contexts.append({"text": shown[0], "type": shown[1], "len": length, has: is_needle})
+        return contexts
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         images = iter(record["image_list"])
-        units = [
-            [mt.Image(next(images)) if ctx["text"] == mt.advanced.MARKER else ctx["text"]] for ctx in record["ctxs"]
-        ]
-        choices = record.get("choices_image") or ()
-        paths = choices or (mt.advanced.MARKER in record["question"] and record.get("needle_image_list")) or ()
+        marker, choices = mt.advanced.MARKER, record.get("choices_image") or ()
+        units = [[mt.Image(next(images)) if ctx["text"] == marker else ctx["text"]] for ctx in record["ctxs"]]
+        paths = choices or (marker in record["question"] and record.get("needle_image_list")) or ()
         parts = ask(record["question"], paths, has_choices=bool(choices))
         return mt.Prompt.of_units((_instruction(bool(choices)),), units, "\n\n", parts)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        found = record["positive_ctxs"]
-        return [mt.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
+        contexts = record["positive_ctxs"]
+        return [mt.Image(f"{FOLDER}{ctx['image']}") if "image" in ctx else ctx["text"] for ctx in contexts]
 
     def choices(self, record: mt.Record) -> mt.Choices | None:
-        offered = record.get("choices_image")
-        return mt.Choices(tuple(mt.Image(path) for path in offered), record["answer"]) if offered else None
+        paths = record.get("choices_image")
+        return mt.Choices(tuple(map(mt.Image, paths)), record["answer"]) if paths else None
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the picture that is a needle or contains one; if there are several such pictures, the first by name;
-        empty if needles are texts.
-
-        Rows that share this picture are resampled together, even if they have other pictures too. A needle of text
-        belongs to its row alone.
+        """Return the picture that is a needle or contains one; if there are several, the first by name: rows that share
+        only another picture count as independent. It is empty if needles are texts, which belong to their row alone.
         """
         images = (needle["image"] for needle in record.get("positive_ctxs") or () if needle.get("image"))
         return min(images, default="")
 
     def remarks(self, record: mt.Record) -> Iterator[mt.advanced.Remark]:
-        """Yield up to two remarks. One says whether the ordinals of the question name its needles; this is promised if
-        the option `ordinal` is `rewrite`. The other one says whether a filler picture belongs to a question, by the
-        names alone; the bytes of pictures are compared when a release is built.
+        """Yield whether the ordinals of the question name its needles; and whether a filler picture belongs to a
+        question, by the names alone, since the bytes of pictures are compared when a release is built.
         """
         # Needles are the pictures whose `has_ans` is true or, if there are none, those in `positive_ctxs`.
-        pictures, images = (
-            [ctx for ctx in record["ctxs"] if ctx["text"] == mt.advanced.MARKER],
-            record.get("image_list") or [],
-        )
+        pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == mt.advanced.MARKER]
+        images = record.get("image_list") or []
         needles = [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]
         if not needles:
-            paths = {f"{FOLDER}{each['image']}" for each in record.get("positive_ctxs") or () if "image" in each}
+            paths = {f"{FOLDER}{ctx['image']}" for ctx in record.get("positive_ctxs") or () if "image" in ctx}
             needles = [place for place, path in enumerate(images, 1) if path in paths]
         if named := pictures_named(record["question"]) if record.get("choices_image") else ():
-            is_right = sorted({each.place for each in named}) == needles
+            is_right = sorted({picture.place for picture in named}) == needles
             fault = "" if is_right else "naming another picture than the needle" if needles else _UNKNOWN_NEEDLE
             yield mt.advanced.Remark("questions with an ordinal", fault, is_promised=self.options.ordinal == "rewrite")
         if not (fillers := [path for place, path in enumerate(images, 1) if place not in needles]):
@@ -320,63 +257,6 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
         elif not beside.isdisjoint(fillers):
             fault = "filled with a picture that is shown beside the question"
         yield mt.advanced.Remark("contexts with other pictures than needles", fault, is_promised=True)
-
-
-# --- the question -----------------------------------------------------------------------------------------------------
-
-
-def worded(
-    row: HaystackQuestion, named: Sequence[NamedPicture], ordinal: Ordinal, choices: Sequence[str]
-) -> tuple[str, mt.Wording | None]:
-    """Return the question of a row that names pictures by ordinals; and, if its ordinal is rewritten, its wording: the
-    ordinals of all places, of which one is the place of the needle among all pictures of the context.
-
-    Raises:
-        Rejected: the ordinal must be replaced or left out, but the question has several ordinals or needles; or the
-            ordinal must be left out, but no other words describe the needle.
-
-    """
-    if not named or ordinal == "source":
-        return row.question, None
-    if len(named) > 1 or len(row.needles) > 1:
-        expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
-        todo = "set options.ordinal to source to keep the question as it is"
-        refuse("several-ordinals", expected, found, "question", todo)
-    if ordinal == "neutral":
-        if (text := without_ordinal(row.question, named[0])) is None:
-            expected = "words that describe the image, such as `whose corner is missing`"
-            refuse("ordinal-without-description", expected, "none", "question", "set options.ordinal to rewrite")
-        return text, None
-
-    def choose(units: Sequence[mt.Unit]) -> int:
-        pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
-        if (place := pictures.index(row.needles[0].id)) >= MAX_PLACE:
-            todo = "build a shorter length, or set options.ordinal to neutral"
-            bound = f"a needle among the first {MAX_PLACE:,} pictures"
-            refuse("more-pictures-than-ordinals", bound, f"place {place + 1:,}", "", todo)
-        return place
-
-    def parts(words: str) -> tuple[mt.Part, ...]:
-        return ask(renamed(row.question, named[0], words), choices, has_choices=True)
-
-    return renamed(row.question, named[0], all_ordinals()[0]), mt.Wording(all_ordinals(), choose, parts)
-
-
-def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
-    """Return a question with its pictures. With `has_choices`, the pictures follow the question as lettered choices.
-    Without it, they replace the markers in the question.
-    """
-    if has_choices:
-        options = [part for n, path in enumerate(paths) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]
-        return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
-    first, *others = question.split(mt.advanced.MARKER)
-    shown = zip(paths[: len(others)], others, strict=True)
-    return ("\n\nQuestion: ", first, *(part for path, text in shown for part in (mt.Image(path), text)), "\nAnswer:")
-
-
-def _picture_of(needle: mt.Unit) -> Fields:
-    is_image = isinstance(needle.body, mt.Image)
-    return {"image": needle.images[0].removeprefix(FOLDER), "nid": needle.id} if is_image else {}
 
 
 def _instruction(has_choices: bool) -> str:
@@ -393,30 +273,28 @@ def haystack(
     which they are taken and shown. Pictures are optional: a picture that does not fit may be left out.
 
     Units are excluded that would reveal a needle: passages with a needle, an answer or a counted symbol; and pictures
-    that any question of the source is about, or that were made for one. `asked_about` has the needles, choices and
-    shown pictures of this question.
+    that any question of the source is about, such as those in `asked_about`, or that were made for one.
     """
     needles = [needle.text for needle in row.needles if needle.text]
     holds_needle = mt.advanced.holder(needles)
     holds_either = mt.advanced.holder((*needles, *(() if row.counts else row.answers)))
     symbols = counted_symbols(row)
-    paths = {picture.path for picture in asked_about}
-    own_bytes = mt.readers.PictureBytes(picture.source for picture in asked_about)
-    pool, own = sources.web_pages.ids, frozenset(row.pages)
-    others = (page for at in draws.permutation("pages", len(pool)) if (page := pool[at]) not in own)
+    own = mt.readers.PictureBytes(picture.source for picture in asked_about)
+    pool = sources.web_pages.ids
+    others = (page for at in draws.permutation("pages", len(pool)) if (page := pool[at]) not in row.pages)
     seen: set[mt.Part] = set()
     place = count()
     for page in chain(row.pages, others):
-        role: mt.advanced.Role = "own" if page in own else "padding"
+        role: mt.advanced.Role = "own" if page in row.pages else "padding"
         for number, part in enumerate(sources.web_pages.page(page, mode)):
             body, excluded = part, ""
             if isinstance(part, mt.Image):
                 try:
                     picture = sources.images[part.path]
                     body = mt.Image(picture.path)
-                    excluded = _picture_fault(part.path, picture, sources.images, paths, own_bytes)
-                except mt.Rejected as refused:  # missing or broken
-                    body, excluded = "", refused.fault.reason
+                    excluded = _picture_fault(part.path, picture, sources.images, own)
+                except mt.Rejected as error:  # missing or broken
+                    body, excluded = "", error.fault.reason
             elif holds_either(part):
                 excluded = "holds-needle" if holds_needle(part) else "holds-answer"
             elif symbols and not symbols.isdisjoint(part):
@@ -434,18 +312,13 @@ def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
     """
     texts = [row.question, *(needle.text for needle in row.needles)] if row.counts else []
     common = set.intersection(*map(set, texts)) if texts else set()
-    return frozenset(each for each in common if unicodedata.category(each).startswith("S") and not each.isascii())
+    return frozenset(char for char in common if unicodedata.category(char).startswith("S") and not char.isascii())
 
 
 def _picture_fault(
-    name: str,
-    picture: mt.advanced.Picture,
-    images: mt.advanced.Images,
-    paths: Container[str],
-    own: mt.readers.PictureBytes,
+    name: str, picture: mt.advanced.Picture, images: mt.advanced.Images, own: mt.readers.PictureBytes
 ) -> str:
-    """Return why a picture may not be in the haystack; empty if it may."""
-    if picture.path in paths or picture.source in own:
+    if picture.source in own:
         return "needle-image"
     if is_made(name):
         return "made-image"
@@ -455,24 +328,16 @@ def _picture_fault(
 def check_fillers(
     id: str, units: Sequence[mt.Unit], images: mt.advanced.Images, asked_about: Sequence[mt.advanced.Picture]
 ) -> None:
-    """Refuse to release a context in which a filler picture was made by the benchmark, or has the bytes of a picture
-    that a question asks about. It looks again at what `haystack` chose.
-
-    Raises:
-        DraftError: there is such a picture. The haystack leaves it out, so this is an error of the engine, and the
-            build ends.
-
+    """Look again at what `haystack` chose: end the build before a context is released in which a filler picture was
+    made by the benchmark, or has the bytes of a picture that a question asks about.
     """
     own = mt.readers.PictureBytes(picture.source for picture in asked_about)
     for path in (unit.body.path for unit in units if isinstance(unit.body, mt.Image) and unit.role != "needle"):
-        name = images.origin(path) or path
-        fault = ""
+        name, fault = images.origin(path) or path, ""
         if is_made(name):
             fault = "is in a folder of pictures that the benchmark made"
         elif images[name].source in own or images.is_asked(images[name]):
             fault = "has the bytes of a picture that a question asks about"
         if fault:
-            raise mt.advanced.DraftError(
-                f"{id}: internal error: the picture {path} fills the haystack, but it {fault}; no such "
-                "picture may be released: please report this with the row"
-            )
+            fills = f"{id}: internal error: the picture {path} fills the haystack, but it {fault}"
+            raise mt.advanced.DraftError(f"{fills}; no such picture may be released: please report this with the row")

@@ -1,57 +1,47 @@
-"""The question that the readers of MM-NIAH make for its builder, what must hold for it, and the pictures that it names
-by ordinals, such as "the second image".
+"""The question that the readers of MM-NIAH make for its builder: what must hold for it, the pictures that it names by
+ordinals, such as "the second image", and how it is asked.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Annotated, NamedTuple, NoReturn, TypeAlias
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 import mmlongbench.task as mt
+from builders.common import refused
 
 WebPage: TypeAlias = Sequence[str | mt.Image]
-CORRECT = "correct the row in the source or with errata, or take it out"
-"""What to do about most rows that cannot be read."""
 MISTYPED = "missing-or-mistyped-field"
-CARTOONS = "abnormal_pic*"
-"""The names, as a pattern, of folders with cartoons."""
-_MADE = ("*paste*", CARTOONS)
-"""Folders with pictures that MM-NIAH made: page pictures with a pasted cartoon, and cartoons."""
 MAX_PLACE = 9_999
 """The highest place of a picture that is named in words."""
 
 
-class Pages(Mapping[str, WebPage]):
+class Pages(UserDict[str, Any]):
     """Interleaved pages by id, in the source's order; only the functions that read them are kept in memory."""
 
-    def __init__(self, found: Mapping[str, Callable[[], WebPage]]) -> None:
-        self._found = found
-
     def __getitem__(self, id: str) -> WebPage:
-        return self._found[id]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
+        page: WebPage = self.data[id]()
+        return page
 
 
-def is_made(name: str, folders: Sequence[str] = _MADE) -> bool:
-    """Return whether a picture is in a folder of pasted page pictures or cartoons, which no haystack may show.
+def is_made(name: str, *, is_cartoon: bool = False) -> bool:
+    """Return whether a picture is in a folder of pictures that MM-NIAH made, which no haystack may show: cartoons and,
+    unless `is_cartoon`, page pictures with a pasted cartoon.
 
     >>> is_made("obelics_paste/find-image/b2.jpg"), is_made("abnormal_pic_val/kite.jpg"), is_made("obelics/paste.jpg")
     (True, True, False)
     """
+    folders = ("abnormal_pic*",) if is_cartoon else ("abnormal_pic*", "*paste*")
     return any(fnmatch(part.lower(), folder) for part in PurePosixPath(name).parts[:-1] for folder in folders)
 
 
 def _defused(text: str) -> str:
-    """Return a text in which what a model reads as a command has blanks, but for the markers of pictures."""
+    # what a model reads as a command gets blanks, but for the markers of pictures
     return mt.advanced.MARKER.join(map(mt.escape_markers, text.split(mt.advanced.MARKER)))
 
 
@@ -96,29 +86,24 @@ class HaystackQuestion(mt.Row):
     """The ids of the question's own web pages, which are taken before all others."""
 
 
-def refuse(reason: str, expected: str, found: str, field: str, todo: str = CORRECT) -> NoReturn:
-    """Refuse a row; the reject names the field, what was expected and what was found."""
-    raise mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
+_CORRECT = "correct the row in the source or with errata, or take it out"
+
+
+def refuse(reason: str, expected: str, found: str, field: str, todo: str = _CORRECT) -> NoReturn:
+    raise refused(reason, expected, found, field, todo)
 
 
 def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
-    """Refuse a row that cannot be a question of a dataset with this task and kind of needle.
-
-    Raises:
-        Rejected: the reject names the field, what was expected and what was found.
-
-    """
+    """Refuse a row that cannot be a question of a dataset with this task and kind of needle."""
     _check_needles(row, task, needle)
     if row.shown and (task, needle) != ("counting", "image"):
         todo = "the public format shows pictures in questions that count pictures, nowhere else"
         refuse("pictures-in-the-question", "no picture", f"{len(row.shown)}", "question", todo)
-    if row.question.count(mt.advanced.MARKER) != len(row.shown):
-        refuse(
-            "markers-and-images", f"{len(row.shown)} markers", str(row.question.count(mt.advanced.MARKER)), "question"
-        )
-    if row.choices and task == "counting":
-        refuse("choices-and-counts", "no choices", f"{len(row.choices)}", "choices")
+    if (markers := row.question.count(mt.advanced.MARKER)) != len(row.shown):
+        refuse("markers-and-images", f"{len(row.shown)} markers", str(markers), "question")
     if task == "counting":
+        if row.choices:
+            refuse("choices-and-counts", "no choices", f"{len(row.choices)}", "choices")
         if len(row.counts) != len(row.needles):
             refuse("counts-and-needles", f"{len(row.needles)} counts", str(len(row.counts)), "answer")
     elif needle == "text":
@@ -135,9 +120,9 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
 
 
 def _check_needles(row: HaystackQuestion, task: str, kind: str) -> None:
-    is_text = kind == "text"
     if not row.needles:
         refuse("no-needles", "at least one needle", "none", "needles")
+    is_text = kind == "text"
     bodies = [needle.text if is_text else needle.image for needle in row.needles]
     if not all(bodies):
         refuse("needles-of-another-kind", f"needles that are {kind}s", "another kind", "needles", "set options.needle")
@@ -183,15 +168,10 @@ def all_ordinals() -> tuple[str, ...]:
 def pictures_named(question: str) -> tuple[NamedPicture, ...]:
     """Return the pictures that a question names by `the <ordinal> image`, in the order in which it names them.
 
-    Images may also be called pictures or photos. Ordinals may be written in digits with `st`, `nd`, `rd` or `th`, even
-    if the ending is wrong.
+    Images may also be called pictures or photos. Ordinals may be written in digits, even with a wrong ending.
 
-    >>> [each.place for each in pictures_named("Given the twenty-first image and the 22th photo, which is it?")]
+    >>> [named.place for named in pictures_named("Given the twenty-first image and the 22th photo, which is it?")]
     [21, 22]
-    >>> [each.place for each in pictures_named("The first and second image are frames of one video.")]
-    [1, 2]
-    >>> pictures_named("Which of the following images appears first?")
-    ()
     """
     named = []
     places, run = _places()
@@ -232,16 +212,61 @@ def without_ordinal(question: str, named: NamedPicture) -> str | None:
 
 
 def _key(words: str) -> str:
-    """Return number words in lower case, with single blanks and without `and`."""
+    # "one hundred and first" and "One hundred  first" are one ordinal
     return " ".join(word for word in _WORD.findall(words.lower()) if word != "and")
 
 
 @cache
 def _places() -> tuple[Mapping[str, int], re.Pattern[str]]:
-    """Return the place of each ordinal, by its `_key`; and the pattern of number words before the word for a
-    picture.
-    """
+    """Return the place of each ordinal, by its words without `and`; and the pattern of an ordinal before a picture."""
     places = {_key(words): place for place, words in enumerate(all_ordinals(), 1)}
     word = rf"(?:{'|'.join(sorted({word for key in places for word in key.split()}))}|\d{{1,4}}(?:st|nd|rd|th))"
     run = rf"{word}(?:(?:\s*,\s*|-|\s+)(?:and\s+)?{word}){{0,24}}"
     return places, re.compile(rf"\bthe\s+({run})\s+(?:image|picture|photo(?:graph)?)s?\b", re.IGNORECASE)
+
+
+# --- how a question is asked ------------------------------------------------------------------------------------------
+
+
+def worded(
+    row: HaystackQuestion, named: Sequence[NamedPicture], ordinal: str, choices: Sequence[str]
+) -> tuple[str, mt.Wording | None]:
+    """Return the question of a row that names pictures by ordinals; and, if its ordinal is rewritten, its wording: the
+    ordinals of all places, of which one is the place of the needle among all pictures of the context.
+    """
+    if not named or ordinal == "source":
+        return row.question, None
+    if len(named) > 1 or len(row.needles) > 1:
+        expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
+        todo = "set options.ordinal to source to keep the question as it is"
+        refuse("several-ordinals", expected, found, "question", todo)
+    if ordinal == "neutral":
+        if (text := without_ordinal(row.question, named[0])) is None:
+            expected = "words that describe the image, such as `whose corner is missing`"
+            refuse("ordinal-without-description", expected, "none", "question", "set options.ordinal to rewrite")
+        return text, None
+
+    def choose(units: Sequence[mt.Unit]) -> int:
+        pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
+        if (place := pictures.index(row.needles[0].id)) >= MAX_PLACE:
+            todo = "build a shorter length, or set options.ordinal to neutral"
+            bound = f"a needle among the first {MAX_PLACE:,} pictures"
+            refuse("more-pictures-than-ordinals", bound, f"place {place + 1:,}", "", todo)
+        return place
+
+    def parts(words: str) -> tuple[mt.Part, ...]:
+        return ask(renamed(row.question, named[0], words), choices, has_choices=True)
+
+    return renamed(row.question, named[0], all_ordinals()[0]), mt.Wording(all_ordinals(), choose, parts)
+
+
+def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
+    """Return a question with its pictures. With `has_choices`, the pictures follow the question as lettered choices.
+    Without it, they replace the markers in the question.
+    """
+    if has_choices:
+        options = [part for n, path in enumerate(paths) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]
+        return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
+    first, *others = question.split(mt.advanced.MARKER)
+    shown = zip(paths[: len(others)], others, strict=True)
+    return ("\n\nQuestion: ", first, *(part for path, text in shown for part in (mt.Image(path), text)), "\nAnswer:")

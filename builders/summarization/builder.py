@@ -5,17 +5,19 @@ examples whose full prompt is about as long as the manifest's `reference_length`
 length has the same examples. A report's own summary pages are removed first.
 """
 
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 import mmlongbench.task as mt
-from builders.common import page_number, page_unit, text_fields, text_unit, with_text
-from builders.summarization.highlights import removed_pages
-from builders.summarization.readers import Kind, Summarised
+from builders.common import page_number, page_unit, refused, text_fields, text_unit, with_text
+from builders.summarization.readers import Kind, Section, Summarised
 
 
 class SummaryOptions(mt.Options):
@@ -38,27 +40,16 @@ class SummaryOptions(mt.Options):
     """Which pages are shown if `pages_as` is `text`. `same_pages`: the pages that would fit as images; the full prompt
     is also counted with images. `budget`: as many pages as fit as text; the full prompt is also counted with texts."""
 
-    @property
-    def packs_text(self) -> bool:
-        """Whether pages are chosen by the length of their text."""
-        return self.pages_as == "text" and self.text_fill == "budget"
-
 
 INSTRUCTIONS = {
-    "report": (
-        "You are given a government report from U.S. Government Accountability Office (GAO), and you are tasked to "
-        "summarize the report. Write a concise summary (around 550 words) organized in multiple paragraphs. Where "
-        "applicable, the summary should contain a short description of why GAO did this study, what GAO found, and "
-        "what GAO recommends.\n\nGovernment Report:\n"
-    ),
-    "case": (
-        "You are given the legal documents in a civil rights lawsuit, and you are tasked to summarize the case. Write "
-        "a concise summary of one paragraph (200 to 250 words). The summary should contain a short description of the "
-        "background, the parties involved, and the outcomes of the case.\n\nLegal documents:\n"
-    ),
+    "report": "You are given a government report from U.S. Government Accountability Office (GAO), and you are tasked "
+    "to summarize the report. Write a concise summary (around 550 words) organized in multiple paragraphs. Where "
+    "applicable, the summary should contain a short description of why GAO did this study, what GAO found, and what "
+    "GAO recommends.\n\nGovernment Report:\n",
+    "case": "You are given the legal documents in a civil rights lawsuit, and you are tasked to summarize the case. "
+    "Write a concise summary of one paragraph (200 to 250 words). The summary should contain a short description of "
+    "the background, the parties involved, and the outcomes of the case.\n\nLegal documents:\n",
 }
-
-
 _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 
@@ -76,22 +67,17 @@ class Summary(mt.advanced.Builder[Summarised]):
         "url": "The address of the report, as its source gives it; only for reports.",
         "image_list": "The paths of the shown pages below `mmlb_image/`, in the order of the prompt.",
         "page_text_list": "The texts of the shown pages, in the order of image_list; only if pages are shown as text.",
-        "pages_without_text": (
-            "The positions in page_text_list, from 0, of the pages without text, such as `0, 3`; only if pages "
-            "are shown as text."
-        ),
+        "pages_without_text": "The positions in page_text_list, from 0, of the pages without text, such as `0, 3`; "
+        "only if pages are shown as text.",
         "summary": "The reference summary: sections with section_title and paragraphs for a report, a text for a case.",
-        "removed_pages": (
-            "The summary pages that were removed from a report, from 0, each with the reason; empty for a case."
-        ),
-        "documents": (
-            "The documents, each with doc (its name), pages (how many may be shown) and shown (how many are shown)."
-        ),
+        "removed_pages": "The summary pages that were removed from a report, from 0, each with the reason; empty for "
+        "a case.",
+        "documents": "The documents, each with doc (its name), pages (how many may be shown) and shown (how many are "
+        "shown).",
     }
 
     @property
     def spec(self) -> mt.advanced.TaskSpec:
-        """Return the declarations; 520 tokens are kept free: 384 for the answer, the rest for a chat template."""
         is_text = self.options.pages_as == "text"
         return mt.advanced.TaskSpec(
             files=mt.readers.FilePattern("summ/{name}_K{k}.jsonl"),
@@ -100,21 +86,20 @@ class Summary(mt.advanced.Builder[Summarised]):
             averaged_metric="judge-fluency-f1",
             kind=self.options.kind,
             category="" if is_text else "Summ",
-            reserve=520,
+            reserve=520,  # 384 for the answer, the rest for a chat template
             page_texts=is_text or self.options.kind == "report",
             full_prompt=mt.advanced.FullPrompt(below=4 * 1024, above=24 * 1024),
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
     def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
-        """Return a draft. It takes each document from its beginning, and always includes the first page of the longest
-        document.
-        """
         kind = self.options.kind
         if row.kind != kind:
             todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
             raise mt.advanced.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
-        options, removed = self.options, dict[int, str]()
+        options, is_text = self.options, self.options.pages_as == "text"
+        removed: dict[int, str] = {}
+        packs_text = is_text and options.text_fill == "budget"
         documents = [sources.documents[id] for id in row.docs]
         summary: object = [section.model_dump(mode="json") for section in row.sections]
         if kind == "report":
@@ -124,22 +109,21 @@ class Summary(mt.advanced.Builder[Summarised]):
             written = {section.section_title: section.paragraphs[0] for section in row.sections}
             summary = written.get(options.reference)
             if summary is None:
-                expected, found, todo = f"a {options.reference} summary", ", ".join(written), "set options.reference"
-                raise mt.Rejected(mt.Fault("no-such-summary", expected, found, field="summary", todo=todo))
-        pages = [[page for page in document.pages if page.index not in removed] for document in documents]
-        units = [
-            [_page_unit(page.path, page.index, number, document=row.docs[number]) for page in kept]
-            for number, kept in enumerate(pages)
-        ]
-        counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
+                expected, found = f"a {options.reference} summary", ", ".join(written)
+                raise refused("no-such-summary", expected, found, "summary", "set options.reference")
         as_text = partial(with_text, sources.documents)
-        if options.packs_text:
-            units = [[*map(as_text, kept)] for kept in units]
+        units: list[list[mt.Unit]] = []
+        counts: dict[str, int] = {}
+        for number, (id, document) in enumerate(zip(row.docs, documents, strict=True)):
+            kept = [page for page in document.pages if page.index not in removed]
+            pages = [_page_unit(page.path, page.index, number, document=id) for page in kept]
+            units.append([*map(as_text, pages)] if packs_text else pages)
+            counts[document.name] = len(pages)
+        # each document is taken from its beginning; the first page of the longest one is always shown
         first, *others = mt.by_divisor(units).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
         question, opening = mt.advanced.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
-        is_rendered = options.pages_as == "text" and not options.packs_text
-        rendered = mt.advanced.Rendering(opening, as_text) if is_rendered else None
+        rendered = mt.advanced.Rendering(opening, as_text) if is_text and not packs_text else None
         return mt.advanced.ContextDraft(
             (first,),
             mt.InOrder(others),
@@ -150,7 +134,6 @@ class Summary(mt.advanced.Builder[Summarised]):
         )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the public file."""
         data = example.question.data
         row: Summarised = data["row"]
         shown = [unit.group for unit in example.units]
@@ -191,8 +174,125 @@ def _ask(kind: str) -> tuple[mt.Part, ...]:
 
 
 def _page_unit(path: str, index: int, number: int = 0, **data: object) -> mt.Unit:
-    """Return a page as an image, after a line that names its document and has the page's number, from 0; `number` is
-    the place of the document, and `data` is added to the unit's.
-    """
+    # the line before a page has its number, from 0; `number` is the place of its document
     unit = page_unit(path, index, "own", (number, index), f" (page {index})")
     return replace(unit, data={**unit.data, **data})
+
+
+# --- the pages that show a report's own summary (GAO's highlights) ----------------------------------------------------
+# They are found by their headings and by overlapping text. Texts are compared as words in lower case, with ligatures
+# split and without hyphens, at the end of a line and elsewhere. Headings are compared as letters alone, because PDFs
+# split small capitals into single letters.
+
+HEADINGS = ("Why GAO Did This Study", "What GAO Found", "What GAO Recommends")
+SIZE = 5
+"""The number of words of an n-gram."""
+_TRACE = 0.02
+"""A summary page with a heading has at least this share of the summary; a table of contents does not."""
+_BESIDE = 0.05
+"""A page beside a summary page is a summary page, too, if it has at least this share of the summary. The same then
+applies to the pages beside this page."""
+_LINES = 3
+"""The maximum number of lines over which a heading may be split."""
+_HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
+
+
+def removed_pages(
+    texts: Sequence[str], sections: Sequence[Section], share: float, first_pages: int, must_be_found: bool
+) -> dict[int, str]:
+    """Return the pages to remove from a report, each with the reason: its summary pages (see `find_highlights`), and
+    first pages without text, which could be the summary, but do not count as a summary page that was found.
+    """
+    take_out = "take the document out of the source"
+    without = [number for number, text in enumerate(texts) if not mt.advanced.has_words(text)]
+    unchecked = dict.fromkeys((number for number in without if number < first_pages), "no text to check")
+    if len(unchecked) == len(texts[:first_pages]) or len(without) * 2 > len(texts):
+        found, todo = f"none on {len(without)} of {len(texts)} pages", "set pages.ocr, or take the report out"
+        raise refused("document-without-text", "text to find the summary in", found, "doc", todo)
+    summary_pages, leaks = find_highlights(texts, sections, share, first_pages)
+    if must_be_found and not summary_pages:
+        expected = f"a page with the summary among the first {first_pages}"
+        raise refused("no-summary-page", expected, "none", "doc", "set options.without_summary_page to keep")
+    if leaks:
+        page, cover = max(leaks.items(), key=lambda item: (item[1], -item[0]))
+        expected = f"at most {share:.0%} of the summary on a page"
+        raise refused("summary-in-the-body", expected, f"{cover:.0%} on page {page}", "doc", take_out)
+    removed = {**unchecked, **summary_pages}
+    if len(removed) == len(texts):
+        raise refused("document-without-pages", "pages beside the summary", "none", "doc", take_out)
+    return dict(sorted(removed.items()))
+
+
+def find_highlights(
+    texts: Sequence[str], sections: Sequence[Section], share: float = 0.2, first_pages: int = 6
+) -> tuple[dict[int, str], dict[int, float]]:
+    """Return (why each summary page counts as one, the share of the summary that each later page repeats, if it is too
+    much), both by the number of the page, from 0.
+
+    Among the first pages, a page is a summary page if it has one of GAO's headings and a little of the summary
+    (`_TRACE`), or if it covers more than `share` of the summary, alone or together with pages beside it. Pages that
+    continue a summary page are summary pages, too.
+    """
+    pages = [grams(text) for text in texts]
+    titled = [(section.section_title.casefold(), grams("\n".join(section.paragraphs))) for section in sections]
+    whole = frozenset[str]().union(*(runs for _, runs in titled))
+    # reports repeat their recommendations, so sections about them are not compared with `share`
+    told = frozenset[str]().union(*(runs for title, runs in titled if "recommend" not in title)) or whole
+    covers, holds = [_share(page, told) for page in pages], [_share(page, whole) for page in pages]
+    removed: dict[int, str] = {}
+    for number, text in enumerate(texts[:first_pages]):
+        if (heading := heading_in(text)) and holds[number] >= _TRACE:
+            removed[number] = f"heading {heading!r}"
+        elif covers[number] > share:
+            removed[number] = f"{covers[number]:.0%} of the summary"
+    # first pages beside each other that cover the summary together
+    for is_part, run in groupby(range(len(texts[:first_pages])), key=lambda number: covers[number] >= _BESIDE):
+        numbers = list(run)
+        together = _share(frozenset[str]().union(*(pages[number] for number in numbers)), told)
+        for number in numbers if is_part and together > share else ():
+            removed.setdefault(number, f"{covers[number]:.0%} of the summary, {together:.0%} with those beside it")
+    # pages that continue a summary page, then pages that continue these
+    waiting = sorted(removed)
+    while waiting:
+        number = waiting.pop(0)
+        for beside in (number - 1, number + 1):
+            if 0 <= beside < len(pages) and beside not in removed and holds[beside] >= _BESIDE:
+                removed[beside] = f"{holds[beside]:.0%} of the summary, beside page {number}"
+                waiting.append(beside)
+    leaks = {number: cover for number, cover in enumerate(covers) if cover > share and number not in removed}
+    return dict(sorted(removed.items())), leaks
+
+
+def heading_in(text: str) -> str:
+    r"""Return the first of GAO's headings in a text; empty if there is none. A heading is alone on its lines; or it
+    begins a line with text after it, in GAO's spelling or in capitals.
+
+    >>> heading_in("Highlights\nW HAT  GAO F OUND\nThe agency"), heading_in("what GAO found in 2009")
+    ('What GAO Found', '')
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    plain_lines, plain_headings = [*map(letters, lines)], [(heading, letters(heading)) for heading in HEADINGS]
+    for start, line in enumerate(lines):
+        for heading, plain in plain_headings:
+            if any("".join(plain_lines[start:end]) == plain for end in range(start + 1, start + 1 + _LINES)):
+                return heading
+            if re.match(rf"\s*(?:{heading}|{heading.upper()})\b(?![\s.]*\d*\s*$)", line):
+                return heading
+    return ""
+
+
+def letters(text: str) -> str:
+    """Return letters and digits alone, in lower case, with ligatures split."""
+    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
+
+
+def grams(text: str) -> frozenset[str]:
+    """Return the runs of five words of a text. A text of fewer words gives one run of all its words."""
+    joined = _HYPHEN.sub("", unicodedata.normalize("NFKC", text).casefold())
+    words = re.findall(r"\w+", joined)
+    count = max(1, len(words) - SIZE + 1) if words else 0
+    return frozenset(" ".join(words[start : start + SIZE]) for start in range(count))
+
+
+def _share(page: frozenset[str], summary: frozenset[str]) -> float:
+    return len(page & summary) / len(summary) if summary else 0.0

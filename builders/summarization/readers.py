@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 import mmlongbench.task as mt
-from builders.common import PARQUET, is_table, source_rows, split_files
+from builders.common import CORRECT, PARQUET, is_table, refused, source_error, source_rows, split_files
 
 Kind = Literal["report", "case"]
 
@@ -43,15 +43,11 @@ class SummaryReader(mt.readers.Reader[Summarised]):
     row_type: ClassVar[type[mt.Row]] = Summarised
 
     def documents(self, sources: mt.readers.SourcePaths) -> Mapping[str, mt.readers.Pages | mt.Fault]:
-        """Return every PDF below the folder, by its name without the ending."""
         return mt.readers.pdfs_by_name(sources["documents"])
 
 
-_CORRECT = "correct the field in the source or with errata"
-
-
-def _refused(reason: str, expected: str, found: object, field: str, todo: str = _CORRECT) -> mt.Rejected:
-    return mt.Rejected(mt.Fault(reason, expected, repr(found)[:80], field=field, todo=todo))
+def _refused(reason: str, expected: str, found: object, field: str, todo: str = CORRECT) -> mt.Rejected:
+    return refused(reason, expected, repr(found)[:80], field, todo)
 
 
 # --- GovReport --------------------------------------------------------------------------------------------------------
@@ -59,12 +55,7 @@ def _refused(reason: str, expected: str, found: object, field: str, todo: str = 
 _MAX_BYTES = 64 * 1024 * 1024
 """The maximum size of one report; the longest has a megabyte."""
 _TEXTS_OF_REPORTS = mt.readers.Columns(unread=("document", "document_sections", "report"))
-_WITH_SECTIONS = ("summary_sections", "highlight")
-_WHY = {
-    "summary-without-sections": "the reference summary needs its sections (the configurations plain_text have none)",
-    "reports-without-ids": "without ids no PDF can be found (ccdv/govreport-summarization has none)",
-}
-_USE = "use the configuration `structure` of launch/gov_report, or the JSON files of the archive gov-report"
+_WITH_SECTIONS = {"summary_sections", "highlight"}
 _CORRECT_SUMMARY = "correct the summary, or take the report out"
 _PREFIX = "gov_report_"
 """The prefix of ids in the benchmark's public rows and claims."""
@@ -75,61 +66,58 @@ _HUB_PREFIX = "gao_"
 class GovReport(SummaryReader):
     """Reads GAO's reports of GovReport (Huang et al. 2021, arXiv:2104.02112).
 
-    GAO's own summary is `highlight` in JSON, and `summary_sections` in Parquet. Reports of the Congressional Research
-    Service have another form of summary and are rejected. The id of a report is `GAO-18-107` in the archive,
-    `GAO_GAO-18-107` on the hub, and `gov_report_gao-18-107` in the benchmark's public files and claims: all are read,
-    and the last one is released.
+    Reports of the Congressional Research Service have another form of summary and are rejected. The id of a report is
+    `GAO-18-107` in the archive, `GAO_GAO-18-107` on the hub, and `gov_report_gao-18-107` in the benchmark's public
+    files and claims: all are read, and the last one is released.
     """
 
     sources: ClassVar[tuple[str, ...]] = ("reports", "documents")
     source_forms: ClassVar[Mapping[str, str]] = {
-        "reports": (
-            "GAO's reports: a folder of JSON files such as `gov-report/gao`, one such file, or JSON Lines; a "
-            "report has id and highlight, and may have url. Or the Parquet files `structure` of `launch/gov_report`, "
-            "of all splits; a report has id and summary_sections."
-        ),
-        "documents": (
-            "A folder of PDFs, also in subfolders, each named by the id of its report, such as `GAO-18-107.pdf`."
-        ),
+        "reports": "GAO's reports: a folder of JSON files such as `gov-report/gao`, one such file, or JSON Lines; a "
+        "report has id and highlight, and may have url. Or the Parquet files `structure` of `launch/gov_report`, of "
+        "all splits; a report has id and summary_sections.",
+        "documents": "A folder of PDFs, also in subfolders, each named by the id of its report, such as "
+        "`GAO-18-107.pdf`.",
     }
     image_folder: ClassVar[str] = "gov-report/bg_pdf_img"
     hub_files: ClassVar[tuple[str, ...]] = ("structure/*/*.parquet",)
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def __init__(self) -> None:
-        """Start without names of PDFs; those of a folder are listed once."""
         self._names: dict[Path, dict[str, list[str]]] = {}
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
-        for file, place, raw in _reports(sources["reports"]):
-            id = None if isinstance(raw, mt.Fault) else _report_id(raw)
-            yield mt.readers.raw_row(f"{_PREFIX}{_number(id)}" if id else f"{file}, {place}", raw, file, place)
+        for file, place, fields in _reports(sources["reports"]):
+            id = None if isinstance(fields, mt.Fault) else _report_id(fields)
+            yield mt.readers.raw_row(f"{_PREFIX}{_number(id)}" if id else f"{file}, {place}", fields, file, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> Summarised:
-        """Return one report cleaned; raises Rejected."""
         fields, id = raw.fields, _report_id(raw.fields)
         texts = (fields.get("document") or fields.get("report"), fields.get("summary"))
-        if all(isinstance(text, str) for text in texts) and not {*fields}.intersection(_WITH_SECTIONS):
+        if all(isinstance(text, str) for text in texts) and not _WITH_SECTIONS.intersection(fields):
             raise mt.Rejected(_other_form(list(fields)))
         if id is None:
             raise _refused("missing-or-mistyped-field", "a text", fields.get("id"), "id")
         number = _number(id)
         if "highlight" not in fields and ("summary" in fields or "reports" in fields or number.startswith("crs")):
             expected, todo = "a report of GAO, with highlights", "take it out: its summary has no highlights"
-            raise mt.Rejected(mt.Fault("crs-report", expected, "one of CRS", field="highlight", todo=todo))
+            raise refused("crs-report", expected, "one of CRS", "highlight", todo)
         field = "highlight" if fields.get("summary_sections") is None else "summary_sections"
-        found = fields.get(field)
-        sections = tuple(_sections(found if field == "highlight" else hub_sections(found)))
+        given = fields.get(field)
+        sections = tuple(_sections(given if field == "highlight" else hub_sections(given)))
         if not sections:
-            raise _refused("empty-summary", "sections with paragraphs", found, field, _CORRECT_SUMMARY)
+            raise _refused("empty-summary", "sections with paragraphs", given, field, _CORRECT_SUMMARY)
         url = fields.get("url")
         if not isinstance(url, str | None):
             raise _refused("missing-or-mistyped-field", "a text", url, "url")
         # the PDF has the number or the public id as its name, in upper or lower case
-        names = self._names_in(sources["documents"])
-        alike = names.get(number) or names.get(f"{_PREFIX}{number}", [])
-        document = alike[0] if len(alike) == 1 else id if number == id.casefold() else number
+        if (folder := sources["documents"]) not in self._names:
+            self._names[folder] = {}
+            for name in mt.readers.pdfs_by_name(folder):
+                self._names[folder].setdefault(name.casefold(), []).append(name)
+        names = self._names[folder].get(number) or self._names[folder].get(f"{_PREFIX}{number}", [])
+        document = names[0] if len(names) == 1 else id if number == id.casefold() else number
         return Summarised(
             id=f"{_PREFIX}{number}", source_id=id, kind="report", docs=(document,), sections=sections, url=url or ""
         )
@@ -140,18 +128,9 @@ class GovReport(SummaryReader):
         counts = f"{others} of {len(tables) + others} Parquet files of reports"
         return (f"{counts} are not read, because their summaries have no sections",) if others else ()
 
-    def _names_in(self, folder: Path) -> Mapping[str, Sequence[str]]:
-        """Return the names of the PDFs of a folder without their endings, by these names in lower case."""
-        if folder not in self._names:
-            names: dict[str, list[str]] = {}
-            for name in mt.readers.pdfs_by_name(folder):
-                names.setdefault(name.casefold(), []).append(name)
-            self._names[folder] = names
-        return self._names[folder]
 
-
-def _report_id(raw: Mapping[str, object]) -> str | None:
-    id = raw.get("id")
+def _report_id(fields: Mapping[str, object]) -> str | None:
+    id = fields.get("id")
     return id.strip() or None if isinstance(id, str) else None
 
 
@@ -162,46 +141,35 @@ def _number(id: str) -> str:
 
 
 def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | mt.Fault]]:
-    """Yield (file, place, fields) of each report of a file or of a folder, file after file, Parquet files first.
-
-    Raises:
-        SourceError: there is no report, or the Parquet files have no ids or no sections of summaries.
-
-    """
+    """Yield (file, place, fields) of each report of a file or of a folder, file after file, Parquet files first."""
     tables, _, texts = _files(source)
     if not tables and not texts:
         expected, todo = "files that end in .json, .jsonl or .parquet", "give the folder of the reports of GAO"
-        raise mt.readers.SourceError(mt.Fault("no-reports", expected, "none", source.name, todo=todo))
+        raise source_error("no-reports", expected, "none", source.name, todo)
     for name, file in tables.items():
-        for place, raw in mt.readers.table_rows(file, _TEXTS_OF_REPORTS):
-            yield name, place, raw
+        yield from ((name, *row) for row in mt.readers.table_rows(file, _TEXTS_OF_REPORTS))
     for name, file in texts.items():
         report = None if file.suffix.lower() == ".jsonl" else _one_report(file, is_given=file == source)
         if report is not None:
             yield name, "report", report
         else:
-            yield from ((name, f"line {number}", raw) for number, _, raw in mt.readers.json_lines(file))
+            yield from ((name, f"line {line.number}", line.value) for line in mt.readers.json_lines(file))
 
 
 def _files(source: Path) -> tuple[Mapping[str, Path], int, Mapping[str, Path]]:
     """Return (Parquet files that have the sections of summaries, the number of other Parquet files, JSON files), files
-    by their path below the source.
-
-    Raises:
-        SourceError: there are Parquet files, but none has ids and sections.
-
+    by their path below the source. A `SourceError` if there are Parquet files, but none has ids and sections.
     """
-    if source.is_file():
-        files = {source.name: source}
-    else:
+    files = {source.name: source}
+    if not source.is_file():
         files = {file.relative_to(source).as_posix(): file for file in mt.readers.visible_files(source)}
     columns: dict[str, list[str]] = {}
     for name, file in files.items():
         if file.suffix.lower() == PARQUET:
             with mt.readers.parquet_file(file) as table:
                 columns[name] = list(table.schema_arrow.names)
-    tables = [name for name, fields in columns.items() if "id" in fields and {*fields}.intersection(_WITH_SECTIONS)]
-    if columns and not tables:
+    usable = [name for name, fields in columns.items() if "id" in fields and _WITH_SECTIONS.intersection(fields)]
+    if columns and not usable:
         name, fields = next(iter(columns.items()))
         raise mt.readers.SourceError(_other_form(fields, name))
     texts = {
@@ -209,7 +177,7 @@ def _files(source: Path) -> tuple[Mapping[str, Path], int, Mapping[str, Path]]:
         for name, file in files.items()
         if name not in columns and (file == source or file.suffix.lower() in (".json", ".jsonl"))
     }
-    return {name: files[name] for name in tables}, len(columns) - len(tables), texts
+    return {name: files[name] for name in usable}, len(columns) - len(usable), texts
 
 
 def _one_report(file: Path, *, is_given: bool) -> dict[str, object] | mt.Fault | None:
@@ -231,9 +199,13 @@ def _one_report(file: Path, *, is_given: bool) -> dict[str, object] | mt.Fault |
 
 
 def _other_form(columns: Sequence[str], file: str = "") -> mt.Fault:
-    """Return the fault of a form of the hub without sections of summaries or without ids."""
-    reason = "summary-without-sections" if "id" in columns else "reports-without-ids"
-    found, todo = ", ".join(columns)[:120] or "nothing", f"{_WHY[reason]}: {_USE}"
+    # a form of the hub without ids, or without sections of summaries
+    reason, why = "reports-without-ids", "without ids no PDF can be found (ccdv/govreport-summarization has none)"
+    if "id" in columns:
+        reason = "summary-without-sections"
+        why = "the reference summary needs its sections (the configurations plain_text have none)"
+    todo = f"{why}: use the configuration `structure` of launch/gov_report, or the JSON files of the archive gov-report"
+    found = ", ".join(columns)[:120] or "nothing"
     return mt.Fault(reason, "the columns id and summary_sections", found, file, todo=todo)
 
 
@@ -249,8 +221,8 @@ def hub_sections(value: object) -> object:
         if not isinstance(titles, list) or not isinstance(texts, list) or len(titles) != len(texts):
             return [value]
         pairs = [*zip(titles, texts, strict=True)]
-    elif isinstance(value, list) and all(isinstance(each, dict) for each in value):
-        pairs = [(each.get("title"), each.get("paragraphs")) for each in value]
+    elif isinstance(value, list) and all(isinstance(section, dict) for section in value):
+        pairs = [(section.get("title"), section.get("paragraphs")) for section in value]
     else:
         return value
     return [
@@ -261,44 +233,35 @@ def hub_sections(value: object) -> object:
 
 def _sections(value: object) -> Iterator[Section]:
     """Yield the sections that have paragraphs; the subsections of a section come after it."""
-
-    def broken(expected: str, found: object) -> mt.Rejected:
-        return _refused("broken-summary", expected, found, "highlight", _CORRECT_SUMMARY)
-
     for raw in value if isinstance(value, list) else ():
-        if not isinstance(raw, dict) or not isinstance(raw.get("section_title"), str):
-            raise broken("sections with a title", raw)
+        title = raw.get("section_title") if isinstance(raw, dict) else None
+        if not isinstance(title, str):
+            raise _refused("broken-summary", "sections with a title", raw, "highlight", _CORRECT_SUMMARY)
         paragraphs, inner = raw.get("paragraphs"), raw.get("subsections")
         texts = [] if paragraphs is None else paragraphs
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise broken("paragraphs that are texts", paragraphs)
+            raise _refused("broken-summary", "paragraphs that are texts", paragraphs, "highlight", _CORRECT_SUMMARY)
         if not isinstance(inner, list | None):
-            raise broken("a list of subsections", inner)
+            raise _refused("broken-summary", "a list of subsections", inner, "highlight", _CORRECT_SUMMARY)
         if kept := tuple(mt.escape_markers(text) for text in texts if text.strip()):
-            yield Section(section_title=mt.escape_markers(raw["section_title"]), paragraphs=kept)
+            yield Section(section_title=mt.escape_markers(title), paragraphs=kept)
         yield from _sections(inner)
 
 
 # --- Multi-LexSum -----------------------------------------------------------------------------------------------------
 
-_TEXTS_OF_CASES = ("sources",)
-_LENGTHS = ("short", "long", "tiny")
-
 
 class MultiLexSum(SummaryReader):
-    """Reads cases of the Civil Rights Litigation Clearinghouse from Multi-LexSum (Shen et al. 2022, arXiv:2206.10883).
-
-    The documents' texts (`sources.json`, or the field `sources`) are not needed.
+    """Reads cases of the Civil Rights Litigation Clearinghouse from Multi-LexSum (Shen et al. 2022,
+    arXiv:2206.10883).
     """
 
     sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
     source_forms: ClassVar[Mapping[str, str]] = {
-        "cases": (
-            "JSON Lines such as `train.json`, `dev.json` or `test.json` of the release; a line has case_id, "
-            "case_documents (ids of documents) and at least one of summary/short, summary/long and summary/tiny. Or "
-            "cases as `datasets` loads them, as JSON Lines, a Parquet file or a folder of Parquet files; they have id "
-            "and sources_metadata with doc_id. If the names of a folder's files name several splits, `test` is read."
-        ),
+        "cases": "JSON Lines such as `train.json`, `dev.json` or `test.json` of the release; a line has case_id, "
+        "case_documents (ids of documents) and at least one of summary/short, summary/long and summary/tiny. Or cases "
+        "as `datasets` loads them, as JSON Lines, a Parquet file or a folder of Parquet files; they have id and "
+        "sources_metadata with doc_id. If the names of a folder's files name several splits, `test` is read.",
         "documents": "A folder of PDFs, each named by the id of a document, all in it or in a folder for each case.",
     }
     image_folder: ClassVar[str] = "multi-lexsum"
@@ -307,12 +270,11 @@ class MultiLexSum(SummaryReader):
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each case, with its own id or, without one, `line-<n>` from 1, or `row-<n>` from 0 in Parquet."""
         cases = sources["cases"]
-        for index, (file, place, raw) in enumerate(source_rows(cases, _TEXTS_OF_CASES)):
+        for index, (file, place, fields) in enumerate(source_rows(cases, unread=("sources",))):  # the documents' texts
             id = f"row-{index}" if is_table(cases) else place.replace(" ", "-")
-            yield mt.readers.raw_row(_case_id(raw) or id, raw, file, place)
+            yield mt.readers.raw_row(_case_id(fields) or id, fields, file, place)
 
     def row(self, raw: mt.readers.RawRow, sources: mt.readers.SourcePaths) -> Summarised:
-        """Return one case cleaned; raises Rejected."""
         fields, id = raw.fields, _case_id(raw.fields)
         if id is None:
             found = fields.get("case_id", fields.get("id"))
@@ -324,19 +286,17 @@ class MultiLexSum(SummaryReader):
             if isinstance(given, dict):
                 given = given.get("doc_id")
             elif isinstance(given, list):
-                given = [each.get("doc_id") if isinstance(each, dict) else None for each in given]
-        names = [_text_of(each) for each in given] if isinstance(given, list) else [None]
+                given = [document.get("doc_id") if isinstance(document, dict) else None for document in given]
+        names = [_id_of(document) for document in given] if isinstance(given, list) else [None]
         documents = tuple(filter(None, names))
         if len(documents) < len(names):
             raise _refused("missing-or-mistyped-field", "a list of ids", given, field)
         if not documents:
             todo = "name the documents of the case, or take it out"
-            raise mt.Rejected(
-                mt.Fault("case-without-documents", "at least one document", "none", field=field, todo=todo)
-            )
+            raise refused("case-without-documents", "at least one document", "none", field, todo)
         if len({*documents}) < len(documents):
             raise _refused("document-twice", "each document once", given, field, "name each document once")
-        texts = {length: fields.get(f"summary/{length}") for length in _LENGTHS}
+        texts = {length: fields.get(f"summary/{length}") for length in ("short", "long", "tiny")}
         if wrong := {length: text for length, text in texts.items() if not isinstance(text, str | None)}:
             raise _refused("broken-summary", "summaries that are texts", wrong, "summary")
         sections = tuple(
@@ -350,16 +310,15 @@ class MultiLexSum(SummaryReader):
         return Summarised(id=id, kind="case", docs=documents, sections=sections)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
-        """Return which split is read."""
         cases = sources["cases"]
         return split_files(cases)[1] if is_table(cases) else ()
 
 
-def _case_id(raw: Mapping[str, object] | mt.Fault) -> str | None:
+def _case_id(fields: Mapping[str, object] | mt.Fault) -> str | None:
     """Return the id of a case, which is called `id` in the form that `datasets` loads."""
-    return None if isinstance(raw, mt.Fault) else _text_of(raw.get("case_id")) or _text_of(raw.get("id"))
+    return None if isinstance(fields, mt.Fault) else _id_of(fields.get("case_id")) or _id_of(fields.get("id"))
 
 
-def _text_of(id: object) -> str | None:
+def _id_of(value: object) -> str | None:
     """Return the id of a case or document, which the releases write as text or as a number."""
-    return str(id).strip() or None if isinstance(id, str | int) and not isinstance(id, bool) else None
+    return str(value).strip() or None if isinstance(value, str | int) and not isinstance(value, bool) else None

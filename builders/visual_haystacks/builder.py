@@ -10,6 +10,7 @@ from itertools import chain
 from typing import ClassVar, Literal
 
 import mmlongbench.task as mt
+from builders.common import refused
 from builders.visual_haystacks.readers import PhotographQuestion
 
 INSTRUCTION = (
@@ -63,27 +64,23 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
         )
 
     def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
-        """Return a draft. Needles have no place, because a depth or a permutation places them. Distractors are taken
-        and placed in a drawn order.
-        """
         if twice := next((name for name in row.needles if row.needles.count(name) > 1), ""):
-            todo = "name each needle once"
-            raise mt.Rejected(mt.Fault("needle-twice", "needles that differ", twice, field="needles", todo=todo))
+            raise refused("needle-twice", "needles that differ", twice, "needles", "name each needle once")
         if both := next((name for name in row.needles if name in row.negatives), ""):
-            expected, todo = "negatives that are no needles", "take the needle out of the negatives"
-            raise mt.Rejected(mt.Fault("needle-among-negatives", expected, both, field="negatives", todo=todo))
+            todo = "take the needle out of the negatives"
+            raise refused("needle-among-negatives", "negatives that are no needles", both, "negatives", todo)
         if self.options.needles == "single" and len(row.needles) != 1:
             found, todo = str(len(row.needles)), "set options.needles to several"
-            raise mt.Rejected(mt.Fault("several-needles", "one needle", found, field="needles", todo=todo))
-        paths = [sources.images[name].path for name in row.needles]
-        question = mt.advanced.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
+            raise refused("several-needles", "one needle", found, "needles", todo)
+        paths = {name: sources.images[name].path for name in row.needles}
+        data = {"row": row, "needles": [*paths.values()]}
         has_distractors = self.options.context == "haystack"
         return mt.advanced.ContextDraft(
-            tuple(mt.Unit(name, mt.Image(path), None, "needle") for name, path in zip(row.needles, paths, strict=True)),
+            tuple(mt.Unit(name, mt.Image(path), None, "needle") for name, path in paths.items()),
             mt.Chain((lambda: _distractors(row, sources.images, draws),) if has_distractors else ()),
             id=row.id,
             instruction=(INSTRUCTION,),
-            questions=(question,),
+            questions=(mt.advanced.Question(row.id, _ask(row.question), data),),
             separator="\n",
             closing=mt.Closing(last=2, window=2000) if self.options.finish == "closing" else None,
         )
@@ -91,9 +88,8 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
     def record(self, example: mt.PackedExample) -> mt.Record:
         row: PhotographQuestion = example.question.data["row"]
         shown, needles = list(example.prompt.images), list(example.question.data["needles"])
-        count = {"needle_count": len(needles)} if self.options.needles == "several" else {}
         record = {"id": row.id, "question": row.question, "answer": row.answer, "ctxs": shown, "needles": needles}
-        return {**record, **count}
+        return record | ({"needle_count": len(needles)} if self.options.needles == "several" else {})
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         units = [mt.Unit(path, mt.Image(path), (), "negative") for path in record["ctxs"]]
@@ -112,19 +108,13 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
         return [mt.Image(path) for path in record["needles"]]
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the photograph that the question is about; if there are several, the first by name; empty for files
-        that others made, which do not name it.
-
-        Questions that share this photograph are resampled together, even if they have other photographs too. Questions
-        that share only another photograph count as independent.
+        """Return the photograph that the question is about; if there are several, the first by name: questions that
+        share only another photograph count as independent. Files that others made do not name it.
         """
         return min(record.get("needles", ()), default="")
 
 
 def _distractors(row: PhotographQuestion, images: mt.advanced.Images, draws: mt.Draws) -> Iterator[mt.Unit]:
-    """Yield photographs that are not needles and do not show the anchor object, each once; unreadable photographs are
-    excluded.
-    """
     own = dict.fromkeys(row.negatives)
     pool = images.names if row.anchor else ()
     drawn = (pool[at] for at in draws.permutation("pool", len(pool)))
@@ -134,8 +124,8 @@ def _distractors(row: PhotographQuestion, images: mt.advanced.Images, draws: mt.
     for place, name in enumerate(names):
         try:
             yield mt.Unit(name, mt.Image(images[name].path), (place,), "negative")
-        except mt.Rejected as refused:
-            yield mt.Unit(name, "", (place,), "negative", excluded=refused.fault.reason)
+        except mt.Rejected as error:
+            yield mt.Unit(name, "", (place,), "negative", excluded=error.fault.reason)
 
 
 def _ask(question: str) -> tuple[mt.Part, ...]:

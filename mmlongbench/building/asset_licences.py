@@ -29,12 +29,7 @@ class AssetRights:
 
 
 def licence_tables(bound: Bound) -> list[Path]:
-    """Return the tables of licences that a dataset names.
-
-    Raises:
-        ManifestError: one does not exist, or `licence.sources` names a source that the dataset cannot have.
-
-    """
+    """Return the tables of licences that a dataset names, and refuse a `licence.sources` that it cannot have."""
     spec, reader = bound.spec, bound.reader_type
     names = (*reader.sources, *reader.optional_sources, CORPUS)
     if unknown := next((name for name in spec.licences.sources if name not in names), None):

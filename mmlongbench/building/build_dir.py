@@ -102,11 +102,6 @@ class BuildDir:
         """The file of the plan: the resolved manifest and the fingerprints of the sources."""
         return self.root / "plan.json"
 
-    @property
-    def code(self) -> Path:
-        """The folder with copies of the task files that the manifest names."""
-        return self.root / "code"
-
     def extracted(self, dataset: str) -> Path:
         """Return the folder with what the reader of a dataset extracts from its sources (`Reader.extract`)."""
         return self.root / "extracted" / dataset
@@ -115,11 +110,6 @@ class BuildDir:
     def corpora(self) -> Path:
         """The folder with corpora that the build made from articles."""
         return self.root / "corpus"
-
-    @property
-    def page_vectors(self) -> Path:
-        """The folder with the vectors of pages that a retriever has computed."""
-        return self.root / "page-vectors"
 
     @property
     def opened(self) -> Path:

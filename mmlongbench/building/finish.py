@@ -89,7 +89,16 @@ def finish(session: Session, executor: Executor) -> Lock:
     more["files"] = dict(sorted(files.items()))
     lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **more)
     _check_files(session, files, executor)
-    _check_sources(session, executor)
+    # all sources are listed and hashed again
+    session.source_files.check_all(executor.progress)
+    for dataset, plan in session.plans.items():
+        for name, source in plan.sources.items():
+            known = session.source_files.names(dataset, f"source.{name}")
+            for new in (file for file in files_of(source) if one_spelling(file) not in known):
+                raise SourceChangedError(
+                    f"{new}: appeared in the source while the release was built (dataset {dataset!r}, source.{name}); "
+                    f"remove it and run the command again, or remove {out} and start the build again"
+                )
     sweep(out)
     write_whole(out / LOCK, lock_bytes(lock))
     return lock
@@ -223,17 +232,3 @@ def _check_files(session: Session, files: Mapping[str, LockedFile], executor: Ex
     raise BuildError(
         f"{out / changed[0]}: is missing or not as this build made it{more}; run the command again to make it again"
     )
-
-
-def _check_sources(session: Session, executor: Executor) -> None:
-    files = session.source_files
-    files.check_all(executor.progress)
-    for dataset, plan in session.plans.items():
-        for name, path in plan.sources.items():
-            known = files.names(dataset, f"source.{name}")
-            for new in (file for file in files_of(path) if one_spelling(file) not in known):
-                raise SourceChangedError(
-                    f"{new}: appeared in the source while the release was built (dataset {dataset!r}, "
-                    f"source.{name}); remove it and run the command again, or remove {session.build_dir.out} and "
-                    "start the build again"
-                )

@@ -25,12 +25,7 @@ _WITHOUT_PLAN = {_CLAIMS, "sample", "extracted", "corpus", "cache", "code", "ope
 def locked(out: Path) -> Iterator[BuildDir]:
     """Make the folder of a release, and hold its lock while a release is built in it. A build that fails before it
     saves a plan removes the folders that it made, unless something in them takes long to make again
-    (`would_be_lost`), or an extension is there.
-
-    Raises:
-        BuildError: the folder is not empty and holds neither a build of mmlongbench nor a finished release; or it
-            cannot be written, or has links.
-
+    (`would_be_lost`), or an extension is there. A folder with other content, or with links, is refused.
     """
     out = resolved(out)
     build_dir = BuildDir(out)

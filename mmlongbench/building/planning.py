@@ -271,7 +271,7 @@ def _counter_notes(bound: Bound) -> Iterator[str]:
 
 def with_kept_code(spec: DatasetSpec, build_dir: BuildDir) -> DatasetSpec:
     """Return a dataset whose task files are copies in the folder of the build, which all its processes load."""
-    kept = {key: keep_task_file(getattr(spec, key), build_dir.code) for key in ("builder", "reader")}
+    kept = {key: keep_task_file(getattr(spec, key), build_dir.root / "code") for key in ("builder", "reader")}
     return spec.model_copy(update=kept)
 
 

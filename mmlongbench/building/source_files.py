@@ -220,11 +220,8 @@ def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
 
 
 def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[tuple[Path, Hashed | OSError]]:
-    """Yield the hash of each file in order, or why it cannot be read; several are hashed at once.
-
-    Raises:
-        SourceChangedError: a file changes while it is read.
-
+    """Yield the hash of each file in order, or why it cannot be read; several are hashed at once. A file that changes
+    while it is read is a `SourceChangedError`.
     """
 
     def attempt(path: Path) -> Hashed | OSError:

@@ -154,9 +154,6 @@ def audit(
 
 
 def _check_options(models: Sequence[Model], options: Mapping[str, object], release: Path) -> None:
-    """Refuse options that were given without a model, or for a model without any known limit, which all would fit; and
-    a folder to cut into that cannot be used.
-    """
     option = next((name for name, given in options.items() if given), "")
     if option and not models:
         raise click.UsageError(f"{option} needs --count-as, and --fits")
@@ -452,9 +449,6 @@ def _show_problems(audits: Sequence[FileAudit]) -> None:
 
 
 def _show_remarks(audits: Sequence[FileAudit]) -> None:
-    """Print what builders noticed about the records of each file: how many examples each remark is about, and
-    how many of these have each fault.
-    """
     for said in _counted(audits):
         say_wrapped(said)
     # files of which every example has one same fault share a line

@@ -207,11 +207,6 @@ def _end_if_empty(built: Built) -> None:
 
 
 def _show_build(built: Built, tasks: Iterable[Path]) -> None:
-    """Print the questions read, kept and rejected by reason, and the examples of each length; then, on standard error,
-    which datasets lost many questions.
-
-    An audit of the release needs the task files in `tasks`.
-    """
     say_notes(built.notes)
     for name, data in built.lock.readable.items():
         counts = data.questions

@@ -118,12 +118,7 @@ def _tokens(
 
 
 def _of_folder(folder: Path, dpi: int, faults: list[str]) -> _Content:
-    """Read everything in a folder; what cannot be counted is added to `faults`.
-
-    Raises:
-        SourceError: nothing in the folder can be counted, or there is too much to count.
-
-    """
+    """Read everything in a folder; what cannot be counted is added to `faults`."""
     files, size = visible_files(folder), 0
     if len(files) > MAX_FILES:
         raise _too_much(folder, f"a folder of at most {MAX_FILES:,} files", f"{len(files):,}")

@@ -71,9 +71,6 @@ def show_report(report: Report) -> None:
 
 
 def _show_profiles(report: Report) -> None:
-    """Print whose rules each metric follows, with one line for all metrics of the same profile, origin and choices.
-    Then print how many predictions had reasoning.
-    """
     together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for metric in report.provenance:
         together.setdefault((metric.profile, metric.follows, metric.choices), []).append(metric.metric)
@@ -134,9 +131,6 @@ def _explain_mark(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _show_correlations(correlations: Correlations) -> None:
-    """Print the correlations at the longest length. Each category has a column; if there is only one, the first
-    datasets have columns. The page and the JSON have all correlations.
-    """
     if correlations.reason:
         say(f"between datasets: {correlations.reason}")
         return

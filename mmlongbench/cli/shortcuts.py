@@ -256,9 +256,6 @@ def _show_means(model: str, contexts: Sequence[str], rows: Sequence[ContextRow])
 
 
 def _show_differences(model: str, rows: Iterable[ContextRow]) -> None:
-    """Print what is lost without the context; for an undecided verdict, what the questions could show and how many
-    would decide.
-    """
     lines: list[tuple[Value, ...]] = []
     for row in rows:
         for each in row.differences:

@@ -275,9 +275,6 @@ def show(
 
 
 def _elsewhere(places: Sequence[Place], *, is_named: bool, is_placed: bool) -> str:
-    """Return the options that choose where else the question stands, or an empty text; the first place is that of the
-    example.
-    """
     place, options = places[0], []
     own = [other for other in places if other.dataset == place.dataset]
     datasets = list(dict.fromkeys(other.dataset for other in places if other.dataset != place.dataset))

@@ -61,9 +61,6 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
 
 
 def _show_next(loaded: Manifest, manifest: str, done: Fetched, *, is_all: bool) -> None:
-    """Print what a person has to do, and the command that builds; `is_all` says whether the sources of all datasets
-    were fetched.
-    """
     left = [place for place in done.left if not place.is_there]
     for place in left:
         licence = place.licence or "not stated"

@@ -136,12 +136,7 @@ def detect(source: str) -> str:
 
 
 def _numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fault]]:
-    """Yield (number, line) for a file, counted from 1. Blank lines are left out; an unreadable line becomes a fault.
-
-    Raises:
-        SourceError: the rest of the file cannot be read, for example because its gzip stream is cut off.
-
-    """
+    """Yield (number, line) for a file, counted from 1. Blank lines are left out; an unreadable line becomes a fault."""
     with path.open("rb") as raw:
         is_packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)

@@ -80,10 +80,7 @@ class Progress:
 
     @contextmanager
     def _bars(self, totals: Mapping[str, int]) -> "Iterator[tuple[Bars | None, dict[str, TaskID]]]":
-        """Yield the bars and the task of each group; (None, {}) if no bars are shown.
-
-        They appear after `PATIENCE` seconds.
-        """
+        """Yield the bars and the task of each group; (None, {}) if no bars are shown."""
         if not self.is_shown or not totals:
             yield None, {}
             return

@@ -261,13 +261,7 @@ class _Run:
         return account
 
     def _hub_jobs(self, account: _Account) -> list[_Job]:
-        """Return the files of a dataset of the hub at the recorded commit, or at the newest one.
-
-        Raises:
-            FetchError: the hub refuses or does not answer, the path of a file leads out of the folder, or no file has
-                one of the names.
-
-        """
+        """Return the files of a dataset of the hub at the recorded commit, or at the newest one."""
         spec, before = account.place.spec, self._record.datasets.get(account.place.spec.key)
         try:
             account.commit, listed = self._pinned(account, before)

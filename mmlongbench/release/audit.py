@@ -23,9 +23,8 @@ from mmlongbench.release.example_cost import ExampleCost, Model, tokens_as
 from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import inventory, leads_out, problem_of, read_lock
-from mmlongbench.release.lock_checks import audit_lock, rejects_of
+from mmlongbench.release.lock_checks import RecordChecks, audit_lock, compare_files, rejects_of
 from mmlongbench.release.read_dataset import ReadDataset
-from mmlongbench.release.record_checks import RecordChecks, compare_files
 from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import Remark

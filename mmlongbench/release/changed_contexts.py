@@ -40,10 +40,6 @@ def contextual(
 
     The context is a variant of the dataset's builder, a key of `CONTEXTS`, or an empty text for the released prompt.
     The examples are of one file of the dataset, in the order of the file.
-
-    Raises:
-        ReleaseError: the dataset does not have this context.
-
     """
     builder = release.builder(dataset)
     if not context:

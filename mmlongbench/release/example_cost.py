@@ -136,17 +136,8 @@ def _tokenizer(name: str) -> TextTokenizer:
 
 
 def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ()) -> tuple[Model, ...]:
-    """Return models, as the command line gives them.
-
-    Args:
-        names: model names separated by commas, or `all`.
-        windows: texts such as `128K`, for all models, `model=128K` or `model=128000`.
-        tokenizers: texts such as `model=PATH` or `model=hub id`.
-
-    Raises:
-        ReleaseError: a name is unknown (the nearest are listed), or a window or a tokenizer is given for a model that
-            is not among the names.
-
+    """Return models, as the command line gives them: `names` separated by commas, or `all`; `windows` such as `128K`
+    (for all models), `model=128K` or `model=128000`; `tokenizers` such as `model=PATH` or `model=hub id`.
     """
     listed = [name.strip() for name in names.split(",") if name.strip()]
     families = [name for name, rule in vision_rules().items() if not rule.variant_of]

@@ -175,10 +175,6 @@ class Spread:
         return SpreadFigures(mean=self.mean, sd=self.deviation, min=self.least, max=self.most)
 
 
-def _no_shares() -> list[int]:
-    return [0] * (BINS + 1)
-
-
 def _bin(share: float) -> int:
     return BINS if share > 1 else min(BINS - 1, max(0, int(share * BINS)))
 
@@ -203,7 +199,7 @@ class ModelTally:
     """Whether the model itself counts the same; False if these are estimates."""
     without_template: bool = False
     """Whether the chat template of the release is left out, as that of another model."""
-    shares: list[int] = field(default_factory=_no_shares)
+    shares: list[int] = field(default_factory=lambda: [0] * (BINS + 1))
     """A histogram of prompt and reserve of each example, as a share of the window."""
     costliest: dict[str, int] = field(default_factory=dict)
     """The tokens of the costliest example of each id, by id; only the `WORST` ids with the most tokens are kept."""
@@ -307,7 +303,7 @@ class FileAudit:
     text: Spread = field(default_factory=Spread)
     image: Spread = field(default_factory=Spread)
     images: Spread = field(default_factory=Spread)
-    fills: list[int] = field(default_factory=_no_shares)
+    fills: list[int] = field(default_factory=lambda: [0] * (BINS + 1))
     models: dict[str, ModelTally] = field(default_factory=dict)
     fit_all: int = 0
     """The examples that fit all of these models."""

@@ -248,16 +248,8 @@ def needle_places(
     """Yield the place of each needle in a prompt: for a text its first character, for an image its number among all
     images; of several parts, the place of the first. Each place is given once, so equal needles get different places.
 
-    Args:
-        needles: the texts, the images, and tuples of them.
-        prompt: the prompt.
-        first: places from this character on are used before others, and texts that stand whole before pieces of words.
-        is_in_needle: whether a place is in a unit that is or has a needle, and its distance; such places are used
-            before all others, and nearer ones before farther ones.
-
-    Raises:
-        ReleaseError: there is no such place.
-
+    Places in a unit that is or has a needle (`is_in_needle`) are used before all others, then texts that stand whole
+    before pieces of words, then places from the character `first` on, then those that are nearer to a needle.
     """
     shown = Prompt.of(prompt.parts).parts  # a needle may have several turns
     begins = list(accumulate((len(part) if isinstance(part, str) else 0 for part in shown), initial=0))

@@ -117,11 +117,6 @@ def locked_dataset(
 ) -> ReadDataset:
     """Return a dataset in the form of the lock with its builder. If no tokenizer is given, it is counted with the one
     that the release keeps.
-
-    Raises:
-        ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
-        PluginError: the dataset needs a task file that the user has not given.
-
     """
     try:
         locked, further = dict(data["counter"]), dict(data.get("count_as") or {})

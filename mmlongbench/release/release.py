@@ -280,12 +280,7 @@ class Release:
         )
 
     def example(self, dataset: str, length: int, id: str, placement: float | None = None) -> Example:
-        """Return the example of a question; `placement` is the depth or the number of the permutation, if it has one.
-
-        Raises:
-            ReleaseError: there is no such example, or the file cannot be read.
-
-        """
+        """Return the example of a question; `placement` is the depth or the number of the permutation, if any."""
         file = self._files_of(dataset)[length]
         for where, record in self._records(file):
             if str(record.get("id")) == id and placement_of(record) == placement:
@@ -313,12 +308,7 @@ class Release:
         return ((str(record.get("id")), placement_of(record)) for _, record in self._records(file))
 
     def sizes(self, dataset: str, length: int) -> Iterator[ExampleSize]:
-        """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made.
-
-        Raises:
-            ReleaseError: there is no such dataset, or a record is damaged.
-
-        """
+        """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made."""
         file, builder = self._files_of(dataset)[length], self.dataset(dataset).builder
         for where, record in self._records(file):
             id, tokens = str(record.get("id")), _tokens(record, where).total

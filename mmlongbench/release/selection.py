@@ -80,12 +80,8 @@ def examples_of(cells: Sequence[Cell], progress: Progress, label: str) -> Iterat
 
 
 def select(release: Release, selection: Selection) -> list[Cell]:
-    """Return the chosen cells of a release, in the order of the manifest, the shortest length first.
-
-    Raises:
-        ReleaseError: there is no such dataset, length or subset, or nothing is chosen.
-        ManifestError: a length is not valid.
-
+    """Return the chosen cells of a release, in the order of the manifest, the shortest length first. A dataset, length
+    or subset that is not there is a `ReleaseError`.
     """
     wanted = {length_of(length) for length in selection.lengths}
     if selection.subset and selection.subset not in SUBSETS:
@@ -138,11 +134,8 @@ def find_example(
     placement: float | None = None,
 ) -> tuple[Example, list[Place]]:
     """Return the first example that fits what a user says, by default the first of the release; and all places of its
-    question in the release or in the dataset, that of the example first.
-
-    Raises:
-        ReleaseError: there is no such example; the error says what there is.
-
+    question in the release or in the dataset, that of the example first. If none fits, a `ReleaseError` says what there
+    is.
     """
     name, datasets = release.path.name, (dataset,) if dataset is not None else ()
     if id is None:

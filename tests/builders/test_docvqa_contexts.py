@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import mmlongbench.task as mt
+from builders.common import page_number
 from builders.docvqa import DocVQA, DocVQAOptions
-from builders.docvqa.evidence import evidence_positions, folder_of, page_index, path_of_page
+from builders.docvqa.evidence import evidence_positions, folder_of, path_of_page
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.dataset import joined
 from mmlongbench.lengths import K, TokenBudget
@@ -674,7 +675,7 @@ def test_fields_of_another_type_tell_nothing(value: object) -> None:
 def test_numbers_of_pages_are_bounded() -> None:
     assert evidence(page_list=[f"docs/rose/rose_page{'1' * 5000}.png"]).shown == ()
     with pytest.raises(ValueError, match="expected a name that ends in page<N>"):
-        page_index(f"docs/rose/rose_page{'1' * 5000}.png")
+        page_number(f"docs/rose/rose_page{'1' * 5000}.png")
     assert path_of_page("docs/rose/cover.png", 1) == ""
     far = evidence(ans_page_list=[999_999, 10**4300 - 1])
     assert (len(far.pages), sorted(far.images)) == (2, [1, 2, 999_998, 999_999])

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mmlongbench.task as mt
+from builders.common import page_number
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.contexts import page_unit
-from builders.docvqa.evidence import NAMES_PAGE, page_index
+from builders.docvqa.evidence import NAMES_PAGE
 from builders.docvqa.rows import DocumentQuestion, PageLabel
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, examples
@@ -84,7 +85,7 @@ def shown(example: mt.PackedExample) -> list[tuple[str, list[int]]]:
         folder = path.split("/")[-2]
         if not found or found[-1][0] != folder:
             found.append((folder, []))
-        found[-1][1].append(page_index(path))
+        found[-1][1].append(page_number(path))
     return found
 
 

@@ -14,7 +14,7 @@ import mmlongbench.task as mt
 from builders.common import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.annotations import find_sentences, own_page, pictures_asked, read_fields, read_question
-from builders.mm_niah.builder import MMNIAHOptions, worded
+from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.rows import (
     MAX_PLACE,
     HaystackQuestion,
@@ -24,6 +24,7 @@ from builders.mm_niah.rows import (
     pictures_named,
     renamed,
     without_ordinal,
+    worded,
 )
 from mmlongbench.building.stages.rows import read_rows
 

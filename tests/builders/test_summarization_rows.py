@@ -15,7 +15,7 @@ from samples import Sources
 
 import mmlongbench.task as mt
 from builders.summarization import GovReport, MultiLexSum
-from builders.summarization.highlights import find_highlights, grams, heading_in, removed_pages
+from builders.summarization.builder import find_highlights, grams, heading_in, removed_pages
 from builders.summarization.readers import Section, Summarised
 from mmlongbench.building.stages.rows import read_rows
 from tests.drawing.summarization.reports import (

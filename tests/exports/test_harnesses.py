@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,7 @@ import yaml
 from exported import every_example, sequence_of, tree
 from hostile_release import CHANGED, FILE, FOLDER
 from once import linked, once
+from packaging.requirements import Requirement
 from PIL import Image
 
 import mmlongbench as mm
@@ -399,3 +401,13 @@ def test_every_target_names_the_placement_and_the_place(outs: Path, families: Pa
     assert [key["depth"] for key in keys(outs / "placed/vlmevalkit", "8K")] == DEPTHS
     for (_, row), example in zip(tabled.iterrows(), examples, strict=True):
         assert of_vlmevalkit(row, families / "mmlb_image") == sequence_of(example)
+
+
+@pytest.mark.parametrize("name", ["inspect", "lmms_eval"])
+def test_a_frozen_environment_has_what_the_project_needs(name: str) -> None:
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["scoring"]])
+    lines = (root / f"tests/loaders/requirements-{name}.txt").read_text("utf-8").splitlines()
+    pinned = dict(line.lower().replace("_", "-").split("==") for line in lines if "==" in line)
+    assert [str(each) for each in needed if not each.specifier.contains(pinned.get(each.name, "0"))] == []

@@ -19,7 +19,7 @@ from mutated import refusal_or_none
 from PIL import Image
 
 import mmlongbench.task as mt
-from builders.mm_niah.own_pages import _PICTURE
+from builders.mm_niah.readers import _PICTURE
 from builders.visual_haystacks.readers import asked_objects
 from builders.vrag.readers import named_apart
 from mmlongbench.answers import literal_list

@@ -37,12 +37,6 @@ def image_shards(session: Session, name: str) -> list[Shard]:
     return shards
 
 
-def make_images(session: Session, shard: Shard) -> Iterator[MadeImage]:
-    """Make the pages of a document, or a block of pictures."""
-    kind, _, name = shard.name.partition("/")
-    yield from _render_document(session, shard, name) if kind == PAGES else _copy_pictures(session, shard, int(name))
-
-
 def _render_document(session: Session, shard: Shard, name: str) -> Iterator[MadeImage]:
     """Make the images of a document that are in an example, each once: its pages, crops of them, or joined pages.
 
@@ -68,12 +62,19 @@ def _render_document(session: Session, shard: Shard, name: str) -> Iterator[Made
     yield from (made[path] for path in paths)
 
 
-def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeImage]:
-    """Write a block of pictures: the bytes of the source, or the picture encoded anew (see `Picture.released`)."""
+def make_images(session: Session, shard: Shard) -> Iterator[MadeImage]:
+    """Make the pages of a document, or write a block of pictures: the bytes of the source, or the picture encoded anew
+    (see `Picture.released`).
+    """
+    kind, _, name = shard.name.partition("/")
+    if kind == PAGES:
+        yield from _render_document(session, shard, name)
+        return
+    first = int(name) * PICTURES_OF_SHARD
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     _, pictures = session.needed_images(shard.dataset)
-    for path, name in pictures[block * PICTURES_OF_SHARD : (block + 1) * PICTURES_OF_SHARD]:
-        target, data = build_dir.file(f"{IMAGES}/{path}"), dataset.sources.images.released(name)
+    for path, origin in pictures[first : first + PICTURES_OF_SHARD]:
+        target, data = build_dir.file(f"{IMAGES}/{path}"), dataset.sources.images.released(origin)
         sha256 = hashlib.sha256(data).hexdigest()
         if not target.is_file():
             write_whole(build_dir.out / IMAGES / path, [data])

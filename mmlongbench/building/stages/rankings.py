@@ -65,7 +65,7 @@ def _ranker(dataset: Dataset, build_dir: BuildDir) -> PageRanker:
         return WordRanker(lambda page: documents.page_text(*page))
     model = ModelSpec(spec.named_model, spec.revision, spec.trust_remote_code)
     if spec.by == "text":
-        return TextRanker(model, build_dir.page_vectors, lambda page: documents.page_text(*page))
+        return TextRanker(model, build_dir.root / "page-vectors", lambda page: documents.page_text(*page))
 
     def name(page: PageId) -> str:
         joined = f" {join.images} {join.pixels}" if (join := dataset.builder.spec.join_pages) else ""
@@ -77,7 +77,7 @@ def _ranker(dataset: Dataset, build_dir: BuildDir) -> PageRanker:
         ((_, data),) = make_pages(dataset, dataset.plan.documents[document.name], [shown.path])
         return data
 
-    return PictureRanker(model, build_dir.page_vectors, name, picture)
+    return PictureRanker(model, build_dir.root / "page-vectors", name, picture)
 
 
 def retrieval_counts(spec: DatasetSpec, ranks: Iterable[tuple[int, ...]]) -> RetrievalCounts:
