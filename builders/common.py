@@ -58,25 +58,21 @@ PAGE_NUMBER = re.compile(r"(?:page(?P<page>\d{1,6})|-(?P<slide>\d{1,6})-\d+)\.\w
 """Matches the end of the path of a page's image: `page<N>` counts from 0, a slide's `-<N>-1024` from 1."""
 
 
-def find_page_number(path: str) -> int | None:
-    """Return the number of a page, from 0, by the name of its image; None if the name has no number."""
-    match = PAGE_NUMBER.search(path)
-    return (int(match["page"]) if match["page"] else int(match["slide"]) - 1) if match else None
-
-
 def page_number(path: str) -> int:
     """Return the number of a page, from 0, by the name of its image.
 
-    >>> page_number("multi-lexsum/31854/31854_page12.jpg"), page_number("slideVQA/deck/a-deck-4-1024.jpg")
+    >>> page_number("mmlongbench-doc/ab/ab_page12.jpg"), page_number("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
-
-    Raises:
-        ValueError: the name has no number.
-
     """
     if (number := find_page_number(path)) is None:
         raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
     return number
+
+
+def find_page_number(path: str) -> int | None:
+    """Return the number of a page like `page_number`; None if the name has none."""
+    match = PAGE_NUMBER.search(path)
+    return (int(match["page"]) if match["page"] else int(match["slide"]) - 1) if match else None
 
 
 def page_unit(
@@ -138,8 +134,7 @@ def picture_below(folder: Path, name: str, root: Path | None = None) -> Path | N
 
 
 PARQUET = ".parquet"
-_SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation"}
-_SPLITS |= {"dev": "validation", "test": "test"}
+_SPLITS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid", "validation", "dev"), "validation")
 _PART = re.compile(r".+-\d{5}-of-(?P<count>\d{5})(?:-[0-9a-f]+)?\.parquet")  # one of the files of a split
 
 
@@ -148,7 +143,7 @@ def is_table(source: Path) -> bool:
     return source.is_dir() or source.suffix.lower() == PARQUET
 
 
-def source_rows(source: Path, unread: Sequence[str] = ()) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
+def source_rows(source: Path, unread: tuple[str, ...] = ()) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
     """Yield (file, place, fields) of each row of a source: JSON Lines, or the Parquet files of one split (see
     `split_files`) without the columns `unread`.
     """
@@ -156,8 +151,7 @@ def source_rows(source: Path, unread: Sequence[str] = ()) -> Iterator[tuple[str,
         yield from ((source.name, f"line {line}", raw) for line, _, raw in json_lines(source))
         return
     for file in split_files(source)[0]:
-        columns = mt.readers.Columns(unread=tuple(unread))
-        yield from ((file.name, place, raw) for place, raw in table_rows(file, columns))
+        yield from ((file.name, place, raw) for place, raw in table_rows(file, mt.readers.Columns(unread=unread)))
 
 
 def split_of(name: str) -> str:
@@ -174,12 +168,7 @@ def split_files(source: Path) -> tuple[list[Path], list[str]]:
     """Return (the Parquet files of one split in the order of their names, what a user must know about this choice).
 
     They are the file that the source is, or all files of a folder that has one split. If a folder has several splits,
-    it is `test`.
-
-    Raises:
-        SourceError: there is no Parquet file; there are several splits, but not `test`; or two files have
-            one name.
-
+    it is `test`. Raises SourceError if there is no file, no split `test` among several, or a file name twice.
     """
     if not source.is_dir():
         return [source], missing_parts(split_of(source.name), [source])

@@ -7,8 +7,9 @@ from types import FunctionType
 
 import pytest
 from hypothesis import settings
-from once import once
+from once import linked, once
 from samples import FURTHER, Sources, build_samples, samples_of, unpacked_sample
+from tiled import tiled
 from tiny import command, draw_source
 
 settings.register_profile("same everywhere", derandomize=True, deadline=None)
@@ -82,3 +83,16 @@ def forms(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFac
     """Two questions of each sample that the quickstart does not have, at its lengths; not to be changed."""
     further = samples_of(*FURTHER)
     return once(tmp_path_factory, "forms", lambda folder: build_samples(further, sample, folder)) / "release"
+
+
+@pytest.fixture(scope="module")
+def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A release of small tasks with needles; not to be changed."""
+    with tiled(tmp_path_factory) as release:
+        yield release
+
+
+@pytest.fixture
+def copy(tiles: Path, tmp_path: Path) -> Path:
+    """A copy of that release, to be changed."""
+    return linked(tiles, tmp_path / "copy")

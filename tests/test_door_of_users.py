@@ -172,6 +172,8 @@ def test_predictions_are_scored(folder: Path, tmp_path: Path) -> None:
     assert found == {"unknown-file": 1, "absent": 6}
     with pytest.raises(mm.ScoringError, match=r"nothing\.jsonl: no such file"):
         mm.score(folder, tmp_path / "nothing.jsonl")
+    with pytest.raises(mm.ScoringError, match="no predictions are given"):
+        mm.score(folder, [])
     with pytest.raises(mm.ScoringError, match="rouge: no dataset here declares it"):
         mm.score(folder, file, metrics="binary_acc,rouge")
     with pytest.raises(mm.ScoringError, match="metrics: expected at least one name"):

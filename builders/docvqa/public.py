@@ -102,9 +102,7 @@ class LongDocURL(mt.readers.Reader[DocumentQuestion]):
             "(from 1) and start_end_idx, and may have evidence_sources, task_tag, question_type and "
             "total_pages."
         ),
-        "documents": (
-            "A folder of PDFs, each named `<doc_no>.pdf`, also in subfolders. Give this source, page_images, or both."
-        ),
+        "documents": "A folder of PDFs `<doc_no>.pdf`, also in subfolders. Give this source, page_images, or both.",
         "page_images": (
             "The folder of the published page images, `<doc_no>_<page from 0>.png`, also in subfolders; they "
             "have 72 DPI, so set `pages.dpi` to 72."
@@ -215,10 +213,7 @@ class MLongDoc(mt.readers.Reader[DocumentQuestion]):
             "columns are question and valid, and only questions with the value 1 are asked. Without this source all "
             "questions are asked."
         ),
-        "metadata": (
-            "The file `metadata.csv` with the columns url and category, for `options.facets: [subject]` and the "
-            "addresses of the documents."
-        ),
+        "metadata": "The file `metadata.csv` with url and category, for addresses and for `options.facets: [subject]`.",
     }
     extracted_from: ClassVar[Mapping[str, str]] = {PAGES: "documents"}
     image_folder: ClassVar[str] = "m-longdoc"

@@ -145,10 +145,13 @@ class DocumentQuestion(mt.Row):
     """One question about one document."""
 
     doc: str
+    """The document's id."""
     doc_type: str = ""
     """The type of the document in the source's words; empty if unknown."""
     question_type: str = ""
+    """The type of the question in the source's words, if it has any."""
     question: str
+    """The question."""
     answer: tuple[str, ...]
     """The elements if the format is `List`; one string for any other format, which is empty if the source gives no
     reference answer."""

@@ -92,12 +92,12 @@ class SlideVQA(mt.readers.Reader[DocumentQuestion]):
         # The first question of a deck that has `image_urls` names the slides.
         named: dict[str, list[str]] = {}
         for _, _, raw in source_rows(sources["questions"], _UNREAD):
-            deck_name, urls = (None, None) if isinstance(raw, mt.Fault) else map(raw.get, ("deck_name", "image_urls"))
+            deck, urls = (None, None) if isinstance(raw, mt.Fault) else (raw.get("deck_name"), raw.get("image_urls"))
             if isinstance(urls, list) and urls and all(isinstance(url, str) for url in urls):
                 names = [PurePosixPath(url.split("?")[0]).name for url in urls]
-                named.setdefault(str(deck_name), names)
-        decks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-        return {deck.name: _of_folder(deck, folder, named.get(deck.name, [])) for deck in decks}
+                named.setdefault(str(deck), names)
+        folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        return {path.name: _of_folder(path, folder, named.get(path.name, [])) for path in folders}
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
         questions = sources["questions"]

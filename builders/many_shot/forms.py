@@ -45,8 +45,7 @@ class PictureSet:
     """What a source lists, in its order; the exemplars are the split `train`."""
 
     names: tuple[str, ...]  # of the classes, by number; empty if the source has none
-    exemplars: tuple[Entry, ...]
-    tests: tuple[Entry, ...]
+    entries: Mapping[str, tuple[Entry, ...]]  # `exemplars` and `tests`
     test_split: str = "test"
     folder: Path | None = None  # the folder that must have the pictures that are files
     notes: tuple[str, ...] = ()  # what a user must know about the way the source was read, one sentence each
@@ -111,10 +110,9 @@ def _unknown_class(found: str, expected: str) -> mt.Fault:
 
 
 def _listed(entries: Iterable[Entry], folder: Path) -> tuple[Entry, ...]:
-    """Return entries whose pictures are files below a folder, after a check of each.
-
-    A picture that cannot be found, or that is outside the folder, has a fault. Of a picture that is listed several
-    times, only the first is usable, and none if its classes differ.
+    """Return entries whose pictures are files below a folder. A picture that cannot be found, or that is outside the
+    folder, has a fault. Of a picture that is listed several times, only the first is usable, and none if its classes
+    differ.
     """
     files_of = cache(partial(_files_of, folder))
     checked = [entry if entry.fault else replace(entry, fault=_path_fault(entry, files_of)) for entry in entries]
@@ -206,7 +204,7 @@ def _food101(_: Path, folder: Path) -> PictureSet:
             yield Entry(f"images/{str(row).strip()}.jpg", labels.get(inner), file, place, fault)
 
     shown, asked = (_listed(entries(file, rows), folder) for file, rows in lists)
-    return PictureSet(tuple(names), shown, asked, folder=folder)
+    return PictureSet(tuple(names), {"exemplars": shown, "tests": asked}, folder=folder)
 
 
 # --- SUN397 -----------------------------------------------------------------------------------------------------------
@@ -263,7 +261,7 @@ def _sun397(source: Path, _: Path) -> PictureSet:
 
     shown, asked = (_listed(entries(inside[name]), source) for name in pair)
     notes = (f"{source.name}: partition {pair[0][-6:-4]} of SUN397 is used",)
-    return PictureSet(tuple(map(scene_name, kinds)), shown, asked, folder=source, notes=notes)
+    return PictureSet(tuple(map(scene_name, kinds)), {"exemplars": shown, "tests": asked}, folder=source, notes=notes)
 
 
 # --- Stanford Cars ----------------------------------------------------------------------------------------------------
@@ -306,15 +304,12 @@ def _cars(_: Path, folder: Path) -> PictureSet:
                 yield Entry(picture, int(label) - 1, file, place)
 
     shown, asked = (_listed(entries(split), folder) for split in _SPLITS)
-    return PictureSet(tuple(names), shown, asked, folder=folder)
+    return PictureSet(tuple(names), {"exemplars": shown, "tests": asked}, folder=folder)
 
 
 def read_variable(path: Path, name: str) -> object:
-    """Return the value of a variable of a MATLAB file, as `matlab.py` prints it.
-
-    Raises:
-        SourceError: SciPy is not installed or cannot read the file within the limits, or there is no such variable.
-
+    """Return the value of a variable of a MATLAB file, as `matlab.py` prints it; raises SourceError if SciPy is not
+    installed or cannot read the file within the limits, or there is no such variable.
     """
     expected, todo = "a MATLAB file of version 5", _AGAIN
     try:
@@ -378,7 +373,14 @@ def _parquet(source: Path) -> PictureSet:
     Labels are whole numbers; their names are in the file's metadata. Exemplars come from the split `train`, tests from
     `test` or, without it, from `validation`. Other splits and columns are not read.
     """
-    files = _files_by_split(source)
+    root, tables = source.parent, [source]
+    if source.is_dir():
+        root, tables = source, [file for file in mt.readers.visible_files(source) if file.suffix == ".parquet"]
+    files: dict[str, list[Path]] = {}  # of each split; it is named by the file or by the nearest folder that names one
+    for file in tables:
+        parts = reversed(file.relative_to(root).parts)
+        words = (word for part in parts for word in re.findall(r"[a-z]+", part.lower()))
+        files.setdefault(next((word for word in words if word in ("train", *_TESTS)), ""), []).append(file)
     tests = next((name for name in _TESTS if name in files), "")
     if "train" not in files or not tests:
         found = ", ".join(sorted(filter(None, files))) or "none in the names of Parquet files"
@@ -392,23 +394,7 @@ def _parquet(source: Path) -> PictureSet:
     classes = names[0] or names[1]
     shown, asked = (tuple(row for file in files[split] for row in _table_rows(file, len(classes))) for split in splits)
     notes = (note for split in splits for note in missing_parts(split, files[split]))
-    return PictureSet(classes, shown, asked, tests, notes=tuple(notes))
-
-
-def _files_by_split(source: Path) -> Mapping[str, list[Path]]:
-    """Return the Parquet files of each split; under the empty name, those of other splits.
-
-    The split is named by the file or, if the file names none, by the nearest folder that names one.
-    """
-    root, files = source.parent, [source]
-    if source.is_dir():
-        root, files = source, [file for file in mt.readers.visible_files(source) if file.suffix == ".parquet"]
-    splits: dict[str, list[Path]] = {}
-    for file in files:
-        parts = reversed(file.relative_to(root).parts)
-        words = (word for part in parts for word in re.findall(r"[a-z]+", part.lower()))
-        splits.setdefault(next((word for word in words if word in ("train", *_TESTS)), ""), []).append(file)
-    return splits
+    return PictureSet(classes, {"exemplars": shown, "tests": asked}, tests, notes=tuple(notes))
 
 
 def _table_rows(file: Path, count: int) -> Iterator[Entry]:

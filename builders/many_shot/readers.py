@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import mmlongbench.task as mt
 from builders.common import is_unicode, picture_below, source_error
@@ -153,14 +153,12 @@ class ImageTables(_PictureReader):
     def listed(self, sources: mt.readers.SourcePaths, split: Split) -> Iterator[Listed]:
         """Yield the pictures with the id `<split>-<row>`."""
         found = read_set(sources["data"])
-        named, entries = (found.test_split, found.tests) if split == "test" else ("train", found.exemplars)
-        folder = "tests" if split == "test" else "exemplars"
-        for number, entry in enumerate(entries):
+        named, part = (found.test_split, "tests") if split == "test" else ("train", "exemplars")
+        for number, entry in enumerate(found.entries[part]):
             kind = "" if entry.fault else f"{entry.label:05}"
-            yield Listed(f"{named}-{number}", f"{folder}/{number}", kind, entry.file, entry.place, entry.fault)
+            yield Listed(f"{named}-{number}", f"{part}/{number}", kind, entry.file, entry.place, entry.fault)
 
     def notes(self, sources: mt.readers.SourcePaths, options: mt.Options) -> Sequence[str]:
-        """Return which partition of SUN397 is used, and how many Parquet files of a split are missing."""
         return read_set(sources["data"]).notes
 
     def image(self, sources: mt.readers.SourcePaths, name: str) -> mt.readers.PictureFile | None:
@@ -169,7 +167,7 @@ class ImageTables(_PictureReader):
         if not place:
             return None
         found, index = read_set(sources["data"]), int(place[2])
-        entries = found.tests if place[1] == "tests" else found.exemplars
+        entries = found.entries[place[1]]
         picture = entries[index].picture if index < len(entries) else None
         if isinstance(picture, str):
             return mt.readers.file_inside(found.folder, picture) if found.folder else None
@@ -202,29 +200,33 @@ class INaturalist(_PictureReader):
 
     def listed(self, sources: mt.readers.SourcePaths, split: Split) -> Iterator[Listed]:
         """Yield the annotated pictures; the id of a test picture is `inat-<image id>`."""
-        path, prefix = sources[split], "inat" if split == "test" else "train"
-        kinds, files, pairs, ambiguous = _annotations(path)
+        file, prefix = sources[split].name, "inat" if split == "test" else "train"
+        categories, files, pairs, ambiguous = _annotations(sources[split])
+        kinds = {id: f"{domain}/{name}" for id, (domain, name) in categories.items()}
+        todo = "correct the annotations, or download them again"
         for number, (image, category) in enumerate(pairs):
-            fault, todo = None, "correct the annotations, or download them again"
-            if category not in kinds:
+            fault, kind, name = None, kinds.get(category, ""), files.get(image, "")
+            if not kind:
                 expected, found = "a category with a name and a supercategory", f"category {category}"
                 fault = mt.Fault("no-supercategory", expected, found, field="category_id", todo=todo)
             elif image in ambiguous:
-                found, todo = f"several of image {image}", "keep one annotation of the image"
-                fault = mt.Fault("image-of-two-classes", "one category an image", found, field="category_id", todo=todo)
-            elif image not in files:
+                expected, found, keep = (
+                    "one category an image",
+                    f"several of image {image}",
+                    "keep one annotation of the image",
+                )
+                fault = mt.Fault("image-of-two-classes", expected, found, field="category_id", todo=keep)
+            elif not name:
                 expected, found = "an image with a file_name", f"image {image}"
                 fault = mt.Fault("no-such-image", expected, found, field="image_id", todo=todo)
-            kind, name = "/".join(kinds.get(category, ())), files.get(image, "")
-            yield Listed(f"{prefix}-{image}", name, kind, path.name, f"annotation {number}", fault)
+            yield Listed(f"{prefix}-{image}", name, kind, file, f"annotation {number}", fault)
 
     def image(self, sources: mt.readers.SourcePaths, name: str) -> Path | None:
         return picture_below(sources["images"], name)
 
     def image_classes(self, sources: mt.readers.SourcePaths) -> mt.readers.ImageClasses:
-        """Return every category with a usable picture in one of the two files, by `<supercategory>/<name>`."""
-        kinds = (kind for split in ("train", "test") for kind in _annotations(sources[split]).kinds.values())
-        names = {f"{domain}/{name}": (name, domain) for domain, name in kinds}
+        pairs = (pair for split in ("train", "test") for pair in _annotations(sources[split]).categories.values())
+        names = {f"{domain}/{name}": (name, domain) for domain, name in pairs}
         train, test = (sources[split].name.split(".")[0] for split in ("train", "test"))
         return mt.readers.ImageClasses(train, test, self.classes(sources, names.__getitem__))
 
@@ -232,7 +234,7 @@ class INaturalist(_PictureReader):
 class _Annotations(NamedTuple):
     """What is needed of a file."""
 
-    kinds: Mapping[int, tuple[str, str]]  # (domain, name) of each category that has both, by its id
+    categories: Mapping[int, tuple[str, str]]  # (domain, name) of each category that has both, by its id
     files: Mapping[int, str]  # the names of files, by the ids of images
     pairs: Sequence[tuple[int, int]]  # (image id, category id) of each annotation, in the order of the file
     ambiguous: frozenset[int]  # the ids of images with several categories
@@ -246,22 +248,18 @@ def _annotations(path: Path) -> _Annotations:
         expected, todo = f"lists {', '.join(lists)}", "give an annotation file of iNaturalist"
         raise source_error("unreadable-source", expected, "something else", path.name, todo)
 
-    images, annotations, categories = ([item for item in data[part] if isinstance(item, dict)] for part in lists)
-    kinds = {
-        item["id"]: (item["supercategory"], item["name"])
-        for item in categories
-        if isinstance(item.get("id"), int) and _is_text(item.get("supercategory")) and _is_text(item.get("name"))
-    }
-    files = {
-        item["id"]: item["file_name"]
-        for item in images
-        if isinstance(item.get("id"), int) and _is_text(item.get("file_name"))
-    }
-    pairs = tuple(
-        (item["image_id"], item["category_id"])
-        for item in annotations
-        if isinstance(item.get("image_id"), int) and isinstance(item.get("category_id"), int)
-    )
+    def texts(part: str, *fields: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield (id, these texts) of each item that has all of them: valid Unicode, and not only blanks."""
+        for item in data[part]:
+            if isinstance(item, dict) and isinstance(item.get("id"), int):
+                found: list[Any] = [item.get(field) for field in fields]
+                if all(isinstance(text, str) and text.strip() and is_unicode(text) for text in found):
+                    yield item["id"], found
+
+    categories = {id: (domain, name) for id, (domain, name) in texts("categories", "supercategory", "name")}
+    files = {id: name for id, (name,) in texts("images", "file_name")}
+    ids = ((item.get("image_id"), item.get("category_id")) for item in data["annotations"] if isinstance(item, dict))
+    pairs = [(image, category) for image, category in ids if isinstance(image, int) and isinstance(category, int)]
     if missing := len(data["annotations"]) - len(pairs):
         expected, todo = "image_id and category_id, integers", "correct the annotations, or download them again"
         raise source_error("broken-annotations", expected, f"{missing} without", path.name, todo)
@@ -269,9 +267,4 @@ def _annotations(path: Path) -> _Annotations:
     for image, category in pairs:
         categories_of.setdefault(image, set()).add(category)
     ambiguous = frozenset(image for image, several in categories_of.items() if len(several) > 1)
-    return _Annotations(kinds, files, pairs, ambiguous)
-
-
-def _is_text(value: object) -> bool:
-    """Return whether a value is a text, not only blanks, that can be encoded."""
-    return isinstance(value, str) and bool(value.strip()) and is_unicode(value)
+    return _Annotations(categories, files, pairs, ambiguous)

@@ -73,12 +73,11 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
         article was found.
         """
         corpus = sources.corpus
-        gold, others, noted = self._passages(row, corpus)
-        query = _query(row, gold, others)
+        query, noted = self._search(row, corpus)
         try:
             picture = sources.images[row.image]
             corpus.check(mt.advanced.Facts(query.facts.answers, _names(row), within=row.answer_range))
-            self._check_gold(row, gold, others)
+            self._check_gold(row, query.facts)
         except mt.Rejected as reject:
             raise mt.Rejected(reject.fault, noted) from reject
 
@@ -89,7 +88,7 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
 
         question = mt.advanced.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
         return mt.advanced.ContextDraft(
-            required=tuple(_unit(passage, "gold", None) for passage in gold),
+            required=tuple(_unit(passage, "gold", None) for passage in query.facts.gold),
             take_order=mt.Chain((negatives,)),
             id=row.id,
             instruction=(INSTRUCTION,),
@@ -99,39 +98,42 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
         )
 
     def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.advanced.Query]:
-        """Return one search by the question with the entity's name. Passages that are gold or have an answer are
-        excluded.
-        """
-        gold, others, _ = self._passages(row, sources.corpus)
-        return [_query(row, gold, others)]
+        return [self._search(row, sources.corpus)[0]]
 
-    def _passages(
+    def _search(
         self, row: EntityQuestion, corpus: mt.advanced.SearchedCorpus
-    ) -> tuple[Sequence[mt.advanced.Passage], Sequence[mt.advanced.Passage], tuple[str, ...]]:
-        """Return (gold passages, passages that are neither gold nor usable as negatives, phrases that the lock counts,
-        which say how the article was found). Both are empty if the corpus has no article of the entity.
+    ) -> tuple[mt.advanced.Query, tuple[str, ...]]:
+        """Return (the search for hard negatives, by the question with the entity's name; phrases that the lock counts,
+        which say how the article was found). Without an article of the entity, the search has no gold passages and
+        excludes none.
         """
+        noted: tuple[str, ...] = ()
+        others: list[mt.advanced.Passage] = []  # neither gold nor usable as negatives
         if self.options.gold == "span":
             passages = [passage for span in row.spans for passage in corpus.paragraphs(*span)]
-            gold = next(([passage] for passage in passages if _holds_answer(passage, row)), [])
-            return gold, [passage for passage in passages if passage not in gold], ()
-        lead = corpus.lead(row.entity_id, row.entity)
-        if lead.passages or not row.summary or self.options.lead_fallback == "none":
-            return lead.passages, (), lead.noted
-        summary = mt.advanced.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0)
-        return [summary], (), ("not joined but by its summary",)
+            gold = tuple([passage for passage in passages if _holds_answer(passage, row)][:1])
+            others = [passage for passage in passages if passage not in gold]
+        else:
+            lead = corpus.lead(row.entity_id, row.entity)
+            gold, noted = tuple(lead.passages), lead.noted
+            if not gold and row.summary and self.options.lead_fallback == "summary":
+                gold = (mt.advanced.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0),)
+                noted = ("not joined but by its summary",)
+        # `Facts.within` keeps out passages with a number of the range in any spelling
+        answers = () if row.answer_range else row.answer
+        names, excluded = (*_names(row), *(passage.title for passage in gold)), frozenset(each.id for each in others)
+        facts = mt.advanced.Facts(answers, names, gold, excluded, row.answer_range)
+        return mt.advanced.Query(row.id, row.original_question, facts), noted
 
-    def _check_gold(
-        self, row: EntityQuestion, gold: Sequence[mt.advanced.Passage], others: Sequence[mt.advanced.Passage]
-    ) -> None:
+    def _check_gold(self, row: EntityQuestion, facts: mt.advanced.Facts) -> None:
         where, article = "a provenance span", "an article of the provenance in the corpus, with its paragraphs"
         field, todo = "output.provenance", "add the article to the corpus, or take the row out"
         if self.options.gold == "lead":
             where, article = "its article's lead section", "the entity's article in the corpus"
             field, todo = f"{row.entity_id} {row.entity}".strip(), "check that the corpus has its Wikidata id or title"
-        if not gold and not others:
+        if not facts.gold and not facts.excluded:
             raise refused("no-article", article, "none", field, todo)
-        if not any(_holds_answer(passage, row) for passage in gold):
+        if not any(_holds_answer(passage, row) for passage in facts.gold):
             todo = "correct the answer or the passage, or take the row out"
             raise refused("gold-without-answer", f"an answer in {where}", "none", "answer", todo)
 
@@ -195,18 +197,6 @@ def _shown(passages: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
 
 def _ask(image: str, question: str) -> tuple[mt.Part, ...]:
     return ("\n\nQuestion: ", mt.Image(image), f"{question}\nAnswer:")
-
-
-def _query(
-    row: EntityQuestion, gold: Sequence[mt.advanced.Passage], others: Sequence[mt.advanced.Passage]
-) -> mt.advanced.Query:
-    # `Facts.within` keeps out passages with a number of the range in any spelling
-    answers = () if row.answer_range else row.answer
-    names = (*_names(row), *(passage.title for passage in gold))
-    excluded = frozenset(passage.id for passage in others)
-    return mt.advanced.Query(
-        row.id, row.original_question, mt.advanced.Facts(answers, names, tuple(gold), excluded, row.answer_range)
-    )
 
 
 def _names(row: EntityQuestion) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import mmlongbench.task as mt
 from builders.common import not_text, refused
@@ -53,8 +53,6 @@ def _check_texts(raw: Mapping[str, Any], *fields: str) -> None:
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
 _MAX_DIGITS = 18  # of the number in an id
 _MOST = 1e300  # what a number of an answer must be below, whatever its sign; infinity and NaN are also refused
-_Entities: TypeAlias = Mapping[str, tuple[str, str, str]]
-"""The (Wikidata id, name, summary) of each entity, by its `data_id`."""
 
 
 class InfoSeek(mt.readers.Reader[EntityQuestion]):
@@ -74,7 +72,7 @@ class InfoSeek(mt.readers.Reader[EntityQuestion]):
 
     def __init__(self) -> None:
         """Start without entities; those of a file are read once."""
-        self._entities: dict[Path, _Entities] = {}
+        self._entities: dict[Path, Mapping[str, tuple[str, str, str]]] = {}
 
     def raw_rows(self, sources: mt.readers.SourcePaths) -> Iterator[mt.readers.RawRow | mt.readers.RowFault]:
         """Yield each question, with the number in its data_id, or with its line."""
@@ -125,8 +123,8 @@ def _number_in(data_id: str) -> int | None:
     return int(digits) if digits.isdecimal() and len(digits) <= _MAX_DIGITS else None
 
 
-def _entities(path: Path) -> _Entities:
-    """Return the entities of a file; if a `data_id` occurs twice, the first line counts."""
+def _entities(path: Path) -> Mapping[str, tuple[str, str, str]]:
+    """Return (Wikidata id, name, summary) of each entity by its `data_id`; of two of one id, the first counts."""
     entities: dict[str, tuple[str, str, str]] = {}
     for _, _, raw in mt.readers.json_lines(path):
         if isinstance(raw, mt.Fault):

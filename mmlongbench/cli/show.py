@@ -44,7 +44,7 @@ def _head(example: ShownExample) -> RenderableType:
         between = f", {json.dumps(example.separator)} between them" if example.separator.strip() else ""
         context = f"{number_of(len(example.units), 'unit')}{between}, {context}"
     if example.turns > 1:
-        context += f", {example.turns:,} turns; a chat template has about {example.template_tokens:,} tokens for them"
+        context += f", {example.turns_said}"
     places = []
     for needle in example.needles:
         achieved = "" if needle.achieved is None else f"depth {needle.achieved:.4f}"

@@ -251,7 +251,7 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
     odd = dict.fromkeys(oddity for path in images for oddity in file.sizes.odd.get(path, ()))
     remarks += (Remark("examples of odd images", f"with an image {oddity}") for oddity in odd)
     if (turns := len(cost.prompt.turns)) > 1:
-        need = TEMPLATE * turns
+        need = TEMPLATE * turns if dataset.counter.template is None else 0
         few = f"with a reserve of {cost.reserve:,}, less than the {TEMPLATE} tokens a turn of many chat templates"
         remarks.append(Remark("conversations", few if cost.reserve < need else ""))
     for command in commands_in(cost.prompt.text)[:1]:

@@ -135,10 +135,14 @@ class ShownExample:
     counted_as: str = ""
     """The model by which it was counted, in words; empty if it was the benchmark's rule of images."""
 
+    is_template_counted: bool = False
+    """Whether the tokens have those of the chat template; otherwise the reserve must have room for them."""
+
     @property
-    def template_tokens(self) -> int:
-        """About how many tokens a chat template puts around the turns; the reserve has room for them, or has not."""
-        return TEMPLATE * self.turns
+    def turns_said(self) -> str:
+        """The number of turns, and about how many tokens a chat template puts around them, if it is not counted."""
+        cost = f"; a chat template has about {TEMPLATE * self.turns:,} tokens for them"
+        return f"{self.turns:,} turns{'' if self.is_template_counted else cost}"
 
     @property
     def fill(self) -> float:
@@ -199,8 +203,9 @@ def shown_example(release: Release, example: Example) -> ShownExample:
         shown = described(example, items, needles, sizes, dataset.rule, labels)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
-    if dataset.locked["tokenizer"]["name"] != LLAMA2 or dataset.counted_as or "template" in dataset.locked:
-        shown = replace(shown, notes=(*shown.notes, ESTIMATED))
+    has_template = "template" in dataset.locked
+    if dataset.locked["tokenizer"]["name"] != LLAMA2 or dataset.counted_as or has_template:
+        shown = replace(shown, notes=(*shown.notes, ESTIMATED), is_template_counted=has_template)
     return replace(shown, question=question, metric=builder.spec.metric, counted_as=dataset.counted_as)
 
 

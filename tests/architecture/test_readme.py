@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import click
 import pandas as pd
 import pytest
 from counting_server import counting
@@ -208,7 +207,7 @@ def test_every_path_of_the_pages_about_the_code_exists() -> None:
 
 
 def test_every_command_stands_in_the_readme_or_its_pages() -> None:
-    from mmlongbench.cli.main import cli
-
+    listed = re.findall(r"^  ([a-z]+)  +[A-Z]", command("--help").out, re.MULTILINE)
+    assert {"build", "takedown"} < {*listed}
     text = "".join((ROOT / page).read_text("utf-8") for page in PAGES)
-    assert not [name for name in cli.list_commands(click.Context(cli)) if f"mmlongbench {name}" not in text]
+    assert not [name for name in listed if f"mmlongbench {name}" not in text]

@@ -186,12 +186,6 @@ def test_a_torn_plan_counts_as_none_and_restart_discards_what_belongs_to_it(
         assert hashes(stopped) == hashes(seed_7)
 
 
-def test_a_build_after_its_plan_was_torn_has_the_same_bytes(stopped: Path, source: Path, finished: Path) -> None:
-    (stopped / ".build/plan.json").write_text(NO_PLANS["deep list"])
-    assert build(source, stopped, "--restart").code == 0
-    assert hashes(stopped) == hashes(finished)
-
-
 @pytest.mark.parametrize("words", [("build",), ("build", "--stage", "prepare"), ("finish",)])
 def test_an_output_that_is_a_loop_of_links_is_one_line(words: tuple[str, ...], source: Path, tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
@@ -239,13 +233,6 @@ def test_a_release_that_is_not_whole_is_not_called_complete(
     assert hashes(out) == before_it
     (out / name).unlink()
     refused(build(source, out), f"{name}: expected {size} bytes, it is missing; put the file back, or remove")
-
-
-def test_the_first_file_that_is_missing_is_named(source: Path, finished: Path, tmp_path: Path) -> None:
-    out = Path(shutil.copytree(finished, tmp_path / "out"))
-    for folder in ("items", "mmlb_image"):
-        shutil.rmtree(out / folder)
-    refused(build(source, out), "the release is damaged: items/assets.parquet: ")
 
 
 LONGER = ("--lengths", "1K,2K,4K")

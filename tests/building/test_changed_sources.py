@@ -223,7 +223,7 @@ def spoil(*paths: Path) -> None:
         path.write_bytes(data)
 
 
-PLAN, ASKED, LAST = ".build/plan.json", "questions/made/all.jsonl", ".jsonl"
+PLAN, ASKED = ".build/plan.json", "questions/made/all.jsonl"
 READ: dict[str, tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]] = {
     "viquae": (
         "vrag",

@@ -188,12 +188,6 @@ def test_a_build_of_another_format_is_refused_before_its_sample_is_drawn_anew(tm
     assert drawn.read_text() == "of another version"
 
 
-def test_a_build_that_could_not_begin_leaves_a_folder_that_can_be_used(source: Path, tmp_path: Path) -> None:
-    ran = build(source, tmp_path / "out", "--set", "source.documents=nowhere")
-    refused(ran, "source.documents: no such file or folder")
-    assert build(source, tmp_path / "out").code == 0
-
-
 def test_what_killed_writers_left_is_swept(stopped: Path, source: Path, finished: Path, tmp_path: Path) -> None:
     stopped.rename(tmp_path / "out")
     (tmp_path / "out" / ".tmp-1-build.lock.json").write_text("{")
@@ -408,15 +402,6 @@ def test_restart_leaves_a_finished_release(own: Path, finished: Path, tmp_path: 
     assert hashes(out) == before
 
 
-def test_an_unfinished_build_at_a_url_starts_again_there_too(own: Path, tmp_path: Path) -> None:
-    url = f"file://{tmp_path / 'there'}"
-    words = ("build", own / "tiny.yaml", "--out", url)
-    assert command(*words, "--stage", "prepare").code == 0
-    assert "seed: 42 → 7" in command(*words, "--set", "seed=7").err
-    assert build(own, tmp_path / "other", "--set", "seed=7").code == 0
-    assert hashes(tmp_path / "there") == hashes(tmp_path / "other")
-
-
 # The log beside a release, and what no release holds
 
 
@@ -483,13 +468,3 @@ def test_no_released_file_holds_an_absolute_path(source: Path, finished: Path, t
             for secret in (tmp_path, source, source.parents[1], Path.cwd(), Path.home()):
                 assert str(secret).encode() not in data, path
     assert {line["reason"] for line in rejects(tmp_path / "out")} > {"not-a-pdf", "truncated-document"}
-
-
-def test_a_second_build_in_the_same_process_and_folder_remembers_nothing(source: Path, tmp_path: Path) -> None:
-    assert build(source, tmp_path / "out", "--lengths", "1K", "--limit", "1").code == 0
-    first = hashes(tmp_path / "out")
-    shutil.rmtree(tmp_path / "out")
-    assert build(source, tmp_path / "out", "--lengths", "1K", "--limit", "3").code == 0
-    second = hashes(tmp_path / "out")
-    assert build(source, tmp_path / "elsewhere", "--lengths", "1K", "--limit", "3").code == 0
-    assert second == hashes(tmp_path / "elsewhere") != first

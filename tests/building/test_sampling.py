@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from halted import refused
 from tiny import KEPT, REJECTED, ROWS, build, command, hashes, lock, records, rejects, row, write_rows
 
 import mmlongbench as mm
-from mmlongbench.building import shortfalls
-from mmlongbench.release.rejects import Reject, read_rejects
 
 
 def ids(release: Path, length: str) -> list[str]:
@@ -54,14 +51,6 @@ def test_the_lengths_that_are_built_do_not_change_which_questions_are_in(
     assert build(source, tmp_path, "--lengths", lengths, "--limit", "3").code == 0
     built = [ids(tmp_path, length) for length in dict.fromkeys(lengths.split(","))]
     assert built == [["mmlongdoc_1", "mmlongdoc_4", "mmlongdoc_10"]] * len(built)
-
-
-def test_a_file_does_not_depend_on_the_other_lengths_that_are_built(
-    source: Path, finished: Path, tmp_path: Path
-) -> None:
-    assert build(source, tmp_path, "--lengths", "2K").code == 0
-    path = "mmlb_data/documentQA/mmlongdoc_K2.jsonl"
-    assert hashes(tmp_path)[path] == hashes(finished)[path]
 
 
 def test_a_smaller_limit_is_the_start_of_a_larger_one_and_nothing_is_remembered(source: Path, tmp_path: Path) -> None:
@@ -168,24 +157,6 @@ def test_strict_stops_at_a_question_that_does_not_fit_a_length(own: Path, tmp_pa
     )
 
 
-def test_strict_is_content_where_nothing_is_rejected(own: Path, tmp_path: Path) -> None:
-    write_rows(own, ROWS[:5])
-    assert build(own, tmp_path / "out", "--strict").code == 0
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"[{]", "samples.json, line 1, column 3: invalid-json: expected a JSON array of rows"),
-        (b'{"a": 1}', "samples.json: invalid-source: expected a JSON array of rows, found dict"),
-        (b"\xff\xfe\x00", "samples.json: unreadable-source: expected a JSON array of rows"),
-    ],
-)
-def test_a_source_that_is_no_source_is_one_line(data: bytes, said: str, own: Path, tmp_path: Path) -> None:
-    (own / "samples.json").write_bytes(data)
-    refused(build(own, tmp_path / "out"), said)
-
-
 def test_a_question_can_have_any_text(own: Path, tmp_path: Path) -> None:
     texts = ("an <image> in it", "line\nbreak\r\n\t", "🌲 ▁ \u2028 é e\u0301", "{braces} %s \\", "x" * 300, "\u0000")
     write_rows(own, tuple({**ROWS[0], "question": text} for text in texts))
@@ -287,23 +258,6 @@ def test_min_kept_refuses_a_finished_release_and_leaves_it(few: Path, tmp_path: 
     refused(build(few, out, "--min-kept", 0.5), "rejects.jsonl: expected ")
     (out / "rejects.jsonl").unlink()
     assert hashes(out).items() <= before.items()
-
-
-def test_rejects_are_read_only_if_a_dataset_kept_too_few(
-    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = list[Path]()
-
-    def recorded(path: Path) -> Iterator[Reject]:
-        read.append(path)
-        yield from read_rejects(path)
-
-    monkeypatch.setattr(shortfalls, "read_rejects", recorded)
-    assert build(few, tmp_path / "few").code == 0
-    assert read == [tmp_path / "few" / "rejects.jsonl"]
-    write_rows(few, ROWS[:5])
-    assert [build(few, tmp_path / "all", "--min-kept", 0.5).code for _ in range(2)] == [0, 0]
-    assert len(read) == 1
 
 
 def test_strict_stops_the_stages_that_reject(source: Path, own: Path, tmp_path: Path) -> None:

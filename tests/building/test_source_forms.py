@@ -8,18 +8,14 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from unittest import mock
 
 import fsspec
 import pytest
-import yaml
 from halted import refused
 from hub_server import hub
-from tiny import command, hashes, in_one_process, records, write_manifest
+from tiny import command, hashes, in_one_process, write_manifest
 
 import mmlongbench as mm
-from mmlongbench.documents.pages import read_pages_of
-from mmlongbench.manifest.loading import load_manifest
 
 Sources = Mapping[str, object]
 SECRET = "user:SECRET@host"
@@ -211,15 +207,6 @@ def test_a_manifest_includes_others(source: Path, finished: Path, tmp_path: Path
     assert hashes(tmp_path / "out") == hashes(finished)
     planned = mm.plan(folder / "more.yaml", overrides={"mmlongdoc.seed": 7})
     assert [dataset.name for dataset in planned.datasets] == ["mmlongdoc", "food101"]
-    (folder / "below").mkdir()
-    (folder / "below/small.yaml").write_text("include: [../tiny.yaml]\ndefaults: {seed: 5, corpus: one}\n")
-    (folder / "seeded.yaml").write_text(
-        "include: [below/small.yaml]\ndefaults: {seed: 6, lengths: [4K], canary: true, errata: two}\n"
-    )
-    (spec,) = load_manifest(folder / "seeded.yaml").datasets
-    (tiny,) = load_manifest(folder / "tiny.yaml").datasets
-    assert (spec.seed, spec.canary, spec.lengths) == (5, True, tiny.lengths)
-    assert (spec.corpus, spec.errata) == (folder / "below/one", folder / "two")
     (folder / "shipped.yaml").write_text("include: [gov, slidevqa]\n")
     (tmp_path / "data").mkdir()
     said = command("plan", folder / "shipped.yaml", "--data", tmp_path / "data").out
@@ -251,17 +238,3 @@ def test_an_include_that_cannot_be_is_named(text: str, said: str, source: Path, 
     ran = command("plan", folder / "all.yaml")
     refused(ran, said)
     assert "SECRET" not in ran.err
-
-
-def test_a_document_is_read_once_for_all_datasets_that_ask_the_same_of_it(source: Path, tmp_path: Path) -> None:
-    whole = yaml.safe_load((source / "tiny.yaml").read_text("utf-8"))["datasets"][0]
-    again = {**whole, "name": "again", "drawn_as": "mmlongdoc"}
-    other = {**whole, "name": "other", "options": {"context": "oracle"}}
-    manifest = source / "three.yaml"
-    manifest.write_text(yaml.safe_dump({"datasets": [whole, again, other]}), "utf-8")
-    with mock.patch("mmlongbench.building.stages.documents.read_pages_of", wraps=read_pages_of) as read:
-        assert command("build", manifest, "--out", tmp_path / "out").code == 0
-    manifest.unlink()
-    assert read.call_count == 4 + 4  # an oracle context needs no text, so its documents are read for themselves
-    known, copied = (records(tmp_path / "out", "1K", name) for name in ("mmlongdoc", "again"))
-    assert [record["page_list"] for record in known] == [record["page_list"] for record in copied] != []

@@ -125,6 +125,7 @@ def test_a_build_that_kept_nothing_says_so_and_exits_with_1(option: str | None, 
     assert said[-1] == f"error: dataset 'mmlongdoc': {counted}; see {path}\n"
     assert said[:-1] == [] if option else said[0] == "warning: mmlongdoc: kept 0 of 4 questions\n"
     assert "no question fits it" not in built.out
+    assert "is complete" not in built.out
     assert len(rejects(tmp_path / "out")) == 4
     assert not lock(tmp_path / "out")["datasets"]["mmlongdoc"]["questions"]["kept"]
     again = build(own, tmp_path / "out")
@@ -230,13 +231,6 @@ def test_pages_that_take_too_long_at_their_end_name_the_way_on(source: Path, fin
     assert command("build", *words, "images").code == 0
     assert command("finish", tmp_path / "out").code == 0
     assert hashes(tmp_path / "out") == hashes(finished)
-
-
-def test_a_document_at_which_the_reader_dies_is_named_with_a_way_on(source: Path, tmp_path: Path) -> None:
-    with reader(lambda path, _: ReaderDiedError(f"{path.name}: died twice")):
-        ended = build(source, tmp_path / "out", "--workers", 1)
-    said = "error: dataset 'mmlongdoc', document 'ash': ash.pdf: died twice: exclude it (`exclude: [\"ash\"]` in the "
-    assert (ended.code, ended.err) == (2, f"{said}manifest) and build in a new folder\n")
 
 
 def test_every_command_that_reads_pdfs_names_a_page_that_takes_too_long(source: Path, tmp_path: Path) -> None:

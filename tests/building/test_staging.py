@@ -48,14 +48,6 @@ def test_shares_of_one_stage_can_be_done_at_once(source: Path, finished: Path, t
     assert hashes(out) == hashes(finished)
 
 
-def test_a_build_in_one_go_goes_on_from_parts(source: Path, finished: Path, tmp_path: Path) -> None:
-    out = tmp_path / "release"
-    assert stage(source, out, "prepare")[0] == 0
-    assert stage(source, out, "records", "2/2")[0] == 0
-    assert command("build", source / "tiny.yaml", "--out", out, "-q").code == 0
-    assert hashes(out) == hashes(finished)
-
-
 def test_what_is_not_done_is_named_with_what_does_it(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
     assert stage(source, out, "records")[0] == 2
@@ -81,13 +73,6 @@ def test_preparing_is_not_shared_and_a_finished_release_is_left_alone(
     assert "leave out --shard" in stage(source, tmp_path / "release", "prepare", "1/2")[1]
     assert "is finished" in stage(source, finished, "records")[1]
     assert "--shard needs --stage" in command("build", source / "tiny.yaml", "--out", tmp_path, "--shard", "1/2").err
-
-
-def test_another_manifest_is_refused(source: Path, tmp_path: Path) -> None:
-    out = tmp_path / "release"
-    assert [stage(source, out, name)[0] for name in ("prepare", "records")] == [0, 0]
-    ran = command("build", source / "tiny.yaml", "--out", out, "--stage", "prepare", "--set", "seed=7")
-    assert (ran.code, "differs (seed: 42 → 7)" in ran.err) == (2, True)
 
 
 DIFFERENT = [

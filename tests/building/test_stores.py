@@ -23,13 +23,12 @@ from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan, locked_counter
 from mmlongbench.building.dataset import KeptPrices, KnownLines
 from mmlongbench.building.differences import Described, changed_sources, differences, joined
-from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.planning import extract_sources
-from mmlongbench.building.remote_release import Mirrored, Remote
+from mmlongbench.building.remote_release import Remote
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import NEGATIVES, FoundNegatives, ReadRow
 from mmlongbench.building.shard_results import ROWS as ROW_LINES
-from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
+from mmlongbench.building.source_files import Compared, SourceFiles
 from mmlongbench.building.stages.cells import items_table
 from mmlongbench.building.stages.documents import check_engine
 from mmlongbench.documents import ocr
@@ -222,20 +221,6 @@ def test_rows_that_are_damaged_on_disk_end_the_build_by_name(own: Path, tmp_path
 # Prices
 
 
-def test_prices_are_kept_for_others_once_saved(tmp_path: Path) -> None:
-    one, other = (KeptPrices(tmp_path, "a" * 64) for _ in range(2))
-    one["a text"], one["\ud800"] = 3, 0
-    assert (one.get("a text"), other.get("a text")) == (3, None)
-    one.save()
-    other["a text"] = 3
-    other.save()
-    assert (other.get("a text"), other.get("\ud800"), other.get("another")) == (3, 0, None)
-    assert KeptPrices(tmp_path, "b" * 64).get("a text") is None
-    one["more"] = 5
-    del one  # which saves them too
-    assert KeptPrices(tmp_path, "a" * 64).get("more") == 5
-
-
 def test_a_file_that_is_none_of_prices_is_named(tmp_path: Path) -> None:
     path = tmp_path / f"{'a' * 32}.sqlite"
     path.write_bytes(b"not a database, but longer than a header of one " * 40)
@@ -373,17 +358,6 @@ def test_a_name_of_another_source_is_refused(table: Path) -> None:
 # Files of sources
 
 
-def test_tables_beside_very_many_pictures_are_compared_in_each_shard(tmp_path: Path) -> None:
-    pictures = [tmp_path / f"{number}.JPG" for number in range(MAX_TABLES + 1)]
-    tables = [tmp_path / f"{number}.json" for number in range(MAX_TABLES)]
-    found = when_compared([*pictures, *tables])
-    assert {found[path] for path in pictures} == {Compared.WHERE_READ}
-    assert {found[path] for path in tables} == {Compared.EACH_SHARD}
-    found = when_compared([*pictures, *tables, tmp_path / "more.json"])
-    assert {found[path] for path in tables} == {Compared.EACH_STAGE}
-    assert {*when_compared(pictures[:MAX_TABLES]).values()} == {Compared.EACH_SHARD}
-
-
 def test_what_changes_before_the_block_ends_is_an_error_even_of_one_that_fails(own: Path, tmp_path: Path) -> None:
     assert build(own, tmp_path / "out", "--stage", "prepare").code == 0
     files, table = SourceFiles(BuildDir(tmp_path / "out")), own / "samples.json"
@@ -428,16 +402,6 @@ def test_two_may_put_the_same_files_there_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _: remote.push(here, files), range(2)))
     assert hashes(tmp_path / "there") == hashes(here)
-
-
-def test_what_is_elsewhere_is_discarded_by_name(own: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    for name in (".build/plan.json", "mmlb_data/a", "notes.txt"):
-        (there / name).parent.mkdir(parents=True, exist_ok=True)
-        (there / name).write_text("x")
-    mirrored = Mirrored(LocalExecutor(1, QUIET), Remote(f"file://{there}"))
-    mirrored.discard_elsewhere(BuildDir(tmp_path / "here"))
-    assert [*hashes(there)] == ["notes.txt"]
 
 
 def test_the_one_file_of_a_folder_is_not_named_because_it_may_have_been_another() -> None:

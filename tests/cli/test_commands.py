@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tiny import REJECTED, ROWS, build, command, draw_source, hashes, records, rejects
+from tiny import REJECTED, build, command, hashes, records, rejects
 
 from mmlongbench.cli.main import EXIT_CODES, cli
 
@@ -139,13 +139,6 @@ def test_a_printed_command_can_be_pasted_where_a_folder_has_a_blank(source: Path
     printed = re.search("`(mmlongbench audit .*?)`", build(source, out).out)
     assert printed
     assert shlex.split(printed[1]) == ["mmlongbench", "audit", str(out)]
-
-
-def test_a_release_without_an_example_is_not_called_complete(tmp_path: Path) -> None:
-    draw_source(tmp_path / "source", ROWS[5:6])
-    told = build(tmp_path / "source", tmp_path / "out")
-    assert "has no example" in told.out
-    assert "complete" not in told.out
 
 
 def test_a_plan_names_each_rejected_row_as_a_build_does_and_says_how_answers_were_read(

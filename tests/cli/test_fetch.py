@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shlex
 import subprocess
 import sys
 import time
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from crash_harness import skip_unless_mounting
 from hub_server import Fault, HubServer, hub
 from tiny import command, environment
 
@@ -152,32 +150,3 @@ def test_a_killed_process_leaves_no_file_that_looks_whole(server: HubServer, tmp
     assert (done.code, "3 of 3 files are there" in done.out) == (0, True)
     assert Path(f"data/{TO}/documents/a.pdf").read_bytes() == PDF
     assert not list(tmp_path.rglob(".part-*"))
-
-
-FULL = """
-set -e
-mount -t tmpfs -o size=2m none data
-! {python} -c "import shutil; shutil.disk_usage = lambda path: shutil._ntuple_diskusage(9**9, 0, 9**9)
-import runpy, sys; sys.argv = ['mmlongbench', 'fetch', 'mmlongdoc', '--to', 'data']
-runpy.run_module('mmlongbench', run_name='__main__')" 2> full
-! {python} -m mmlongbench fetch mmlongdoc --to data 2> small
-test -f data/{to}/documents/a.pdf
-test ! -f data/{to}/documents/b.pdf
-mount -o remount,size=16m data
-{python} -m mmlongbench fetch mmlongdoc --to data > done
-"""
-
-
-@pytest.mark.rare
-def test_a_full_disk_is_named_and_what_is_done_is_kept(server: HubServer, tmp_path: Path) -> None:
-    skip_unless_mounting()
-    (tmp_path / "data").mkdir()
-    script = FULL.format(python=shlex.quote(sys.executable), to=TO)
-    subprocess.run(["unshare", "-m", "sh", "-c", script], env=environment(HF_ENDPOINT=server.url), check=True)
-    said = (tmp_path / "full").read_text("utf-8")
-    assert said == (
-        f"error: data/{TO}/documents/b.pdf: No space left on device; what was downloaded is kept: make room and run "
-        "the same command to continue\n"
-    )
-    assert "are free; make room, give another folder, or fetch fewer" in (tmp_path / "small").read_text("utf-8")
-    assert "3 of 3 files are there (3.0 MB), 1 downloaded now" in (tmp_path / "done").read_text("utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny import command
 
-from mmlongbench.manifest.model import DatasetSpec
+import mmlongbench as mm
 
 
 def names() -> list[str]:
@@ -99,7 +99,7 @@ def test_the_whole_list_can_be_narrowed_to_a_kind() -> None:
 
 def test_every_key_of_a_manifest_is_shown_with_its_default_and_its_meaning() -> None:
     shown = command("schema", "manifest", "--text").out
-    for key in DatasetSpec.model_fields:
+    for key in mm.DatasetSpec.model_fields:
         assert f"\n  {key}" in shown
     assert '\n  lengths: list of integers; by default ["8K", "16K", "32K", "64K", "128K"]\n      The lengths' in shown
     assert (

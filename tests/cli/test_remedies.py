@@ -7,16 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import command
 
-from tokenization import TextTokenizer, vision_rules
-
-
-def test_a_wrong_source_is_answered_with_the_right_ones(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text("datasets: [{name: a, builder: visual_haystack, reader: photographs, source: {photographs: x}}]")
-    assert command("build", path, "--out", tmp_path / "out").err == (
-        "error: dataset 'a': reader 'photographs' has no source 'photographs'; its sources are questions, images, "
-        "annotations (optional); `mmlongbench list photographs` describes them\n"
-    )
+from tokenization import vision_rules
 
 
 @pytest.mark.parametrize(
@@ -123,12 +114,6 @@ def test_every_builder_can_be_named(download: Path) -> None:
         assert command("audit", download, "--builder", name).code in (0, 1)
 
 
-def test_a_failed_check_names_an_example_also_if_it_is_quiet(finished: Path) -> None:
-    ran = command("audit", finished, "--count-as", "gpt-4o", "--fits", "gpt-4o=1K", "--check", "-q")
-    assert ran.code == 1
-    assert "over the window; the costliest is mmlongdoc_" in ran.err
-
-
 def test_an_unknown_model_is_answered_with_all_names(finished: Path) -> None:
     ran = command("audit", finished, "--count-as", "qwen25-vl")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
@@ -173,23 +158,6 @@ def test_a_path_that_does_not_exist_is_named_and_the_others_are_counted(tmp_path
     assert (ran.code, len(ran.out.splitlines())) == (1, 1)
     assert f"{tmp_path / 'b.txt'}: no such file or folder" in ran.err
     assert command("count", tmp_path / "b.txt").code == 2
-
-
-def test_a_text_is_counted_once_for_all_models_of_one_tokenizer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("Which bell rings at the mill?")
-    counted: list[str] = []
-    really = TextTokenizer.count
-
-    def count(self: TextTokenizer, text: str) -> int:
-        counted.append(text)
-        return really(self, text)
-
-    monkeypatch.setattr(TextTokenizer, "count", count)
-    ran = command("count", tmp_path / "a.txt", "--json")
-    assert counted.count("Which bell rings at the mill?") == 1
-    assert {*json.loads(ran.out)["tokens"].values()} == {7}
 
 
 def test_too_many_files_and_too_much_text_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

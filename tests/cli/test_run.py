@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 
@@ -97,23 +98,23 @@ def test_what_cannot_be_run_is_refused_in_one_line(
     assert not (tmp_path / "m.jsonl").exists()
 
 
+def refusing(status: int, said: str) -> Callable[[Request], Said]:
+    return lambda request: Said(status=status, body=json.dumps({"error": {"message": said}}).encode())
+
+
 def test_a_key_is_sent_and_stands_nowhere(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-
-    def refusing(request: Request) -> Said:
-        return Said(status=400, body=json.dumps({"error": {"message": "bad key sk-very-secret?"}}).encode())
-
     said = ""
-    for script in (refusing, counting()):
-        with serving(script) as server:
-            done = ran(finished, tmp_path / "m.jsonl", server.url, "--count-as", "none")
+    for status in (400, 500, 401, 200):
+        with serving(counting() if status == 200 else refusing(status, "bad key sk-very-secret?")) as server:
+            done = ran(finished, tmp_path / "m.jsonl", server.url, "--count-as", "none", "--attempts", 1)
+        assert (status == 200) != ("bad key <key>?" in done.out + done.err), status
         said += done.out + done.err
     monkeypatch.setenv("OPENAI_API_KEY", "x")  # as for a server on this machine
-    with serving(lambda request: Said(status=400, body=b'{"error": {"message": "max_length of text"}}')) as server:
+    with serving(refusing(400, "max_length of text")) as server:
         refused = ran(finished, tmp_path / "other.jsonl", server.url, "--count-as", "none", "--cache", tmp_path / "c")
     assert "max_length of text" in refused.out + refused.err
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    assert "bad key <key>?" in said
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 3
     assert not [path for path in files if b"sk-very-secret" in path.read_bytes()]

@@ -1,14 +1,11 @@
 """The command `show`: what it prints of an example, as JSON, and what it answers to wrong words."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from once import linked
-from tiled import tiled
-from tiny import Ran, command
+from tiny import Ran, command, records
 
 import mmlongbench as mm
 
@@ -54,18 +51,6 @@ more of tile-0: --dataset blanks, shown, inline
 """
 
 
-@pytest.fixture(scope="module")
-def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory) as release:
-        yield release
-
-
-@pytest.fixture
-def copy(tiles: Path, tmp_path: Path) -> Path:
-    return linked(tiles, tmp_path / "copy")
-
-
 @pytest.fixture(autouse=True)
 def _width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -99,12 +84,14 @@ def test_without_an_id_it_is_the_first_example_of_the_dataset_and_length(tiles: 
 def test_needles_inside_a_text_are_marked_without_colour(tiles: Path) -> None:
     out = show(tiles, "--dataset", "blanks")
     assert ">>The secret number 0 is 222.<<" in " ".join(out.split())
+    assert ">>The secret number 1 is 333.<<" in " ".join(show(tiles, "--dataset", "blanks", "--full").split())
     assert ">>      86 negative " in out
     assert "\x1b" not in out
 
 
-def test_pages_with_the_answer_are_marked(finished: Path) -> None:
+def test_pages_with_the_answer_are_marked_and_counted_from_1(finished: Path) -> None:
     out = show(finished, "mmlongdoc_1", "--length", "1K")
+    assert records(finished, "1K")[1]["ans_page_list"] == [1]
     assert "\nevidence  page 2 of birch\n" in out
     marked = [number for number, line in enumerate(out.splitlines()) if line.startswith(">>")]
     assert len(marked) == 1
@@ -172,6 +159,8 @@ def test_images_that_were_made_smaller_are_named(tiles: Path) -> None:
         (["tile-7"], "error: release: no example 'tile-7' in headed, blanks, shown, inline; did you mean 'tile-"),
         (["--placement", "0.5"], "error: release: 'tile-0' is not at placement 0.5; placements: 0, 0.4, 1\n"),
         (["--length", "64K"], "error: release: no examples of 64K in headed, blanks, shown, inline; lengths: 1K\n"),
+        (["zzz"], "error: release: no example 'zzz' in headed, blanks, shown, inline\n"),
+        (["tile-0", "--length", "2K"], "error: release: 'tile-0' is not at 2K; lengths: 1K\n"),
         (["--length", "long"], "error: length 'long': expected "),
         (["--dataset", "inlin"], "error: release: no dataset 'inlin'; there are "),
         (

@@ -18,7 +18,6 @@ from mmlongbench.cli.options import options_of
 from mmlongbench.cli.questions import DefaultGroup
 from mmlongbench.cli.show import fold
 from mmlongbench.errors import BuildError
-from mmlongbench.io.files import atomic_write
 from mmlongbench.release.file_audit import FileAudit
 from mmlongbench.table import Table
 
@@ -143,12 +142,6 @@ def test_memory_that_ran_out_below_another_error_is_found_and_a_mistake_of_the_e
     assert error_line(error) == error_line(RuntimeError("a mistake")) == error_line(KeyError("a mistake")) == ""
     error.__cause__ = MemoryError()
     assert error_line(error).startswith("memory ran out")
-
-
-def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space left") as failed, atomic_write(tmp_path / "a.json"):
-        raise OSError(errno.ENOSPC, "No space left")
-    assert failed.value.filename == str(tmp_path / "a.json")
 
 
 # A group that is a command itself.

@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import count, pairwise
 from pathlib import Path
@@ -364,13 +362,6 @@ def test_the_command_says_how_many_articles_have_a_wikidata_id_and_reads_a_corpu
     assert (len(found.by_title("Example Tower")), len(found.of_document("290"))) == (4, 2)
     ran = make(source, out)
     assert (ran.code, "build the corpus again into a new folder" in ran.out) == (0, True)
-
-
-def test_importing_the_command_imports_no_heavy_library() -> None:
-    heavy = {"numpy", "pyarrow", "datasets", "pymupdf", "tantivy"}
-    script = f"import sys, mmlongbench.cli.sources; print(*(set(sys.modules) & {heavy!r}))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
 
 
 MODES: tuple[Mode, ...] = ("sentences", "words")

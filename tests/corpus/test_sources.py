@@ -283,14 +283,6 @@ def test_ten_megabytes_are_a_bad_line_and_a_book_is_not(tmp_path: Path) -> None:
     assert too_long.reason == "text-too-long"
 
 
-def test_a_line_without_end_is_passed_over_without_being_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.corpus.sources.MAX_BYTES", 1000)
-    first, fault, last = read(lines(tmp_path, GOOD, b"x" * 12_345, row(id="last")))
-    assert (first.doc_id, last.doc_id, last.place) == ("good", "last", "line 3")
-    said = "corpus.jsonl, line 2: line-too-long: expected at most 1,000 bytes a line, found more; cut the article into"
-    assert str(fault) == f"{said} several lines"
-
-
 def test_a_bad_row_of_a_tsv_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     bad = {
         b"2\ttext": "wrong-columns: expected 3 columns (id, text, title), found 2",

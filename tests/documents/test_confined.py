@@ -97,11 +97,6 @@ def test_a_fault_of_a_document_is_that_of_this_process(tmp_path: Path) -> None:
     assert faults[0] == faults[1]
 
 
-def test_a_page_that_cannot_be_rendered_ends_a_build(drawn: Path) -> None:
-    with pytest.raises(BuildError, match=r"drawn\.pdf, page 8: unrenderable-page"):
-        [*pdf.render_pages(drawn, [7], 144, 90, LIMITS)]
-
-
 @pytest.fixture(autouse=True)
 def no_readers_of_other_tests() -> None:
     """The tests below count the processes that are free."""
@@ -227,9 +222,3 @@ def test_a_tesseract_that_does_not_say_its_version_is_named(
     ocr.ocr_version.cache_clear()
     with pytest.raises(BuildError, match=r"`tesseract --version` does not answer within 0\.3 s"):
         ocr.ocr_version()
-
-
-def test_a_fork_has_processes_of_its_own(drawn: Path) -> None:
-    [*pdf.page_sizes(drawn, 144, LIMITS)]
-    assert confined._free(os.getpid())
-    assert confined._free(-1) == []

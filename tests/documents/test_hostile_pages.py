@@ -10,6 +10,7 @@ import needs
 import pymupdf
 import pytest
 from hostile_pdfs import (
+    CATALOGUE,
     annotated,
     blanks,
     content_bomb,
@@ -21,6 +22,7 @@ from hostile_pdfs import (
     masked,
     nested_forms,
     page,
+    pdf,
     postscript,
     soft_masks,
     stream,
@@ -105,15 +107,7 @@ def deep_tree(levels: int, pages: int) -> bytes:
     kids = " ".join(f"{levels + 1 + n} 0 R" for n in range(pages))
     nodes.append(f"<</Type/Pages/Parent {levels - 1} 0 R/Kids[{kids}]/Count {pages}>>")
     nodes += [f"<</Type/Page/Parent {levels} 0 R/MediaBox[0 0 612 792]>>"] * pages
-    data, offsets = b"%PDF-1.7\n", []
-    objects = []
-    at = len(data)
-    for number, node in enumerate(("<</Type/Catalog/Pages 2 0 R>>", *nodes), 1):
-        objects.append(f"{number} 0 obj\n{node}\nendobj\n".encode())
-        offsets.append(b"%010d 00000 n \n" % at)
-        at += len(objects[-1])
-    end = f"trailer\n<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n".encode()
-    return b"".join((data, *objects, b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1), *offsets, end))
+    return pdf(dict(enumerate((CATALOGUE, *nodes), 1)))
 
 
 def test_pages_below_very_many_levels_have_the_time_of_one_page_together(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import needs
 import numpy as np
 import pymupdf
 import pytest
+from hostile_pdfs import CATALOGUE, LETTER
+from hostile_pdfs import pdf as made_pdf
 from ocr_programs import StandIn, programs_of
 from PIL import Image
 from question_world import Doc
@@ -31,9 +33,7 @@ from mmlongbench.errors import Fault, ReaderDiedError, SourceError
 from mmlongbench.questions.writing.pages import grid_rows, kind_of
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
-LETTER = "/MediaBox[0 0 612 792]"
 LETTER_AT_144 = (1224, 1584)
-CATALOGUE = "<</Type/Catalog/Pages 2 0 R>>"
 
 
 # in this process, where tests can make MuPDF fail
@@ -48,21 +48,9 @@ def page_text(path: Path, limits: Limits) -> list[str]:
     return [page.text for page in read_pages(path, limits)]
 
 
-def raw_pdf(objects: dict[int, str]) -> bytes:
-    """A PDF of these objects, with the cross-reference table that belongs to them."""
-    data, offsets = "%PDF-1.7\n", dict.fromkeys(range(1, max(objects) + 1), 0)
-    for number, text in objects.items():
-        offsets[number] = len(data)
-        data += f"{number} 0 obj\n{text}\nendobj\n"
-    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets.values())
-    size = len(offsets) + 1
-    trailer = f"trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{len(data)}\n%%EOF\n"
-    return f"{data}xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
-
-
 def page_tree(kids: str, count: int, **more: str) -> bytes:
     others = {int(name.removeprefix("object")): text for name, text in more.items()}
-    return raw_pdf({1: CATALOGUE, 2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>", **others})
+    return made_pdf({1: CATALOGUE, 2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>", **others})
 
 
 def one_page(entries: str, **more: str) -> bytes:
@@ -154,7 +142,7 @@ REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
     ),
     "no kids": (page_tree("", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
     "no page": (page_tree("3 0 R", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
-    "no catalogue": (raw_pdf({1: "<</Type/Nothing>>"}), {"reason": "document-without-pages"}),
+    "no catalogue": (made_pdf({1: "<</Type/Nothing>>"}), {"reason": "document-without-pages"}),
     **{
         f"{count} pages": (
             page_tree("3 0 R", count, object3=LETTER_PAGE),
@@ -523,16 +511,6 @@ def test_texts_are_kept_page_by_page_and_cut_lines_are_left_out(tmp_path: Path) 
     assert KeptTexts(path).texts == {0: "é\n\ud7ff", 2: ""}
 
 
-@pytest.mark.parametrize(("ci", "kind"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
-def test_tests_without_a_program_fail_in_ci_and_are_skipped_elsewhere(
-    ci: str, kind: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CI", ci)
-    with pytest.raises(kind, match="tesseract is not installed: apt-get install"):
-        needs.tesseract()
-
-
 def test_the_real_program_reads_a_page_always_alike(tmp_path: Path) -> None:
     needs.tesseract()
     path, kept = tmp_path / "a.pdf", KeptTexts()
@@ -637,7 +615,7 @@ def shown_pdf(page: str, picture: str = "null", entries: str = LETTER, catalogue
     others = {int(name.removeprefix("object")): text for name, text in more.items()}
     pages = "3 0 R 7 0 R" if 7 in others else "3 0 R"
     tree = {1: f"<</Type/Catalog/Pages 2 0 R{catalogue}>>", 2: f"<</Type/Pages/Kids[{pages}]/Count {len(pages) // 5}>>"}
-    return raw_pdf({**tree, **found, **others})
+    return made_pdf({**tree, **found, **others})
 
 
 FULL = zlib.compress(
@@ -698,7 +676,7 @@ def test_a_broken_picture_is_known_on_each_page_that_shows_it_and_on_no_other(tm
     kids = {7: f"{page} 6 0 R>>", 8: f"{page} 9 0 R>>", 9: stream(HEAD), 3: f"{page} 6 0 R>>"}
     tree = {1: CATALOGUE, 2: "<</Type/Pages/Kids[3 0 R 8 0 R 7 0 R]/Count 3>>"}
     broken = photo(FLATE[: len(FLATE) // 3], "FlateDecode")
-    (tmp_path / "x.pdf").write_bytes(raw_pdf({**tree, **kids, 4: broken, 5: HELVETICA, 6: stream(SHOW)}))
+    (tmp_path / "x.pdf").write_bytes(made_pdf({**tree, **kids, 4: broken, 5: HELVETICA, 6: stream(SHOW)}))
     assert [bool(each.lost) for each in read_pages(tmp_path / "x.pdf", LIMITS)] == [True, False, True]
 
 

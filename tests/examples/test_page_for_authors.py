@@ -5,7 +5,7 @@ import re
 import shutil
 from inspect import isfunction, signature
 from pathlib import Path
-from pydoc import plaintext, render_doc
+from pydoc import plain, render_doc
 from textwrap import wrap
 from typing import get_args
 
@@ -91,7 +91,7 @@ def test_every_field_is_named(kind: type) -> None:
 
 def test_the_help_of_a_draft_fits_a_screen() -> None:
     """It has at most 50 lines at 80 columns; all fields stand in the first 25."""
-    said = render_doc(mt.Draft, renderer=plaintext)
+    said = plain(render_doc(mt.Draft))
     lines = [piece for line in said.splitlines() for piece in wrap(line, 80) or [""]]
     assert len(lines) <= 50
     assert {"question", "answer", "noted"} <= {line.strip("| ").partition(":")[0] for line in lines[:25]}

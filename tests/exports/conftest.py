@@ -1,5 +1,6 @@
 """Releases that tests of exports share."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,13 @@ def odd(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six questions with hostile names, texts and answers; not to be changed."""
     return once(tmp_path_factory, "hostile", lambda folder: spoil(finished, folder / "release")) / "release"
+
+
+@pytest.fixture
+def without_bars() -> Iterator[None]:
+    """The library of data sets shows no bars."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    yield
+    datasets.enable_progress_bars()

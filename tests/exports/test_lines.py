@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,7 @@ KEY = ("file", "id", "depth", "permutation")
 Row = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    import datasets
-
-    datasets.disable_progress_bars()
-    yield
-    datasets.enable_progress_bars()
+pytestmark = pytest.mark.usefixtures("without_bars")
 
 
 def key_of(line: Row) -> tuple[object, ...]:

@@ -5,7 +5,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,7 @@ from exported import MIXED, Shown, every_example, shown
 
 import mmlongbench as mm
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    import datasets
-
-    datasets.disable_progress_bars()
-    yield
-    datasets.enable_progress_bars()
+pytestmark = pytest.mark.usefixtures("without_bars")
 
 
 def loaded(out: Path, name: str, cache: Path) -> Any:

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import struct
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,10 @@ from typing import Any
 import pymupdf
 import pytest
 import yaml
+from claimed_png import claimed_png
+from hostile_pdfs import CATALOGUE, LETTER, pdf
 from samples import Sources
 from tiny import Ran, build, command, draw_pdf, draw_source, rejects, row, write_manifest, write_rows
-
-CATALOGUE = "<</Type/Catalog/Pages 2 0 R>>"
-LETTER = "/MediaBox[0 0 612 792]"
 
 
 @pytest.fixture
@@ -26,50 +23,36 @@ def own(source: Path, tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def raw_pdf(objects: dict[int, str]) -> bytes:
-    """A PDF of these objects, numbered from 1 without a gap."""
-    data, offsets = [b"%PDF-1.7\n"], []
-    size = len(data[0])
-    for number in sorted(objects):
-        offsets.append(size)
-        data.append(f"{number} 0 obj\n{objects[number]}\nendobj\n".encode())
-        size += len(data[-1])
-    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
-    count = len(offsets) + 1
-    trailer = f"trailer\n<</Size {count}/Root 1 0 R>>\nstartxref\n{size}\n%%EOF\n"
-    return b"".join(data) + f"xref\n0 {count}\n0000000000 65535 f \n{table}{trailer}".encode()
-
-
 def declared(count: int) -> bytes:
     """A page tree with one page and a false count."""
-    tree = {1: CATALOGUE, 2: f"<</Type/Pages/Kids[3 0 R]/Count {count}>>"}
-    return raw_pdf({**tree, 3: f"<</Type/Page/Parent 2 0 R{LETTER}>>"})
+    tree: dict[int, bytes | str] = {1: CATALOGUE, 2: f"<</Type/Pages/Kids[3 0 R]/Count {count}>>"}
+    return pdf({**tree, 3: f"<</Type/Page/Parent 2 0 R{LETTER}>>"})
 
 
 def shared(levels: int) -> bytes:
     """A tree of ten branches a level that all lead to one page: 10 ** levels pages in a kilobyte."""
-    tree = {1: CATALOGUE}
+    tree: dict[int, bytes | str] = {1: CATALOGUE}
     for level in range(levels):
         kids = f"{level + 3} 0 R " * 10
         tree[level + 2] = f"<</Type/Pages/Kids[{kids}]/Count {10 ** (levels - level)}>>"
-    return raw_pdf({**tree, levels + 2: f"<</Type/Page/Parent {levels + 1} 0 R{LETTER}>>"})
+    return pdf({**tree, levels + 2: f"<</Type/Page/Parent {levels + 1} 0 R{LETTER}>>"})
 
 
 def many(pages: int, count: int) -> bytes:
     """A page tree with this many pages and the false count `count`."""
     kids = " ".join(f"{number} 0 R" for number in range(3, pages + 3))
-    tree = {1: CATALOGUE, 2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>"}
-    return raw_pdf({**tree, **dict.fromkeys(range(3, pages + 3), f"<</Type/Page/Parent 2 0 R{LETTER}>>")})
+    tree: dict[int, bytes | str] = {1: CATALOGUE, 2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>"}
+    return pdf({**tree, **dict.fromkeys(range(3, pages + 3), f"<</Type/Page/Parent 2 0 R{LETTER}>>")})
 
 
 def deep(levels: int, is_apart: bool = False) -> bytes:
     """One page under so many levels; the lists of kids in the tree or objects apart."""
-    tree = {1: CATALOGUE}
+    tree: dict[int, bytes | str] = {1: CATALOGUE}
     for level in range(levels):
         node, below = 2 * level + 2, 2 * level + 4
         kids = f"{node + 1} 0 R" if is_apart else f"[{below} 0 R]"
         tree |= {node: f"<</Type/Pages/Kids {kids}/Count 1>>", node + 1: f"[{below} 0 R]"}
-    return raw_pdf({**tree, 2 * levels + 2: f"<</Type/Page/Parent 2 0 R{LETTER}>>"})
+    return pdf({**tree, 2 * levels + 2: f"<</Type/Page/Parent 2 0 R{LETTER}>>"})
 
 
 def drawn(**options: Any) -> bytes:
@@ -230,14 +213,8 @@ def test_hostile_errata_end_the_build_in_one_line(text: str, said: str, tmp_path
     refused(command("build", manifest, "--out", tmp_path / "out"), said)
 
 
-def huge_header(path: Path) -> None:
-    """A picture of 60,000 × 60,000 pixels, in 33 bytes."""
-    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header)))
-
-
 PICTURES: dict[str, Callable[[Path], object]] = {
-    "huge.png": huge_header,
+    "huge.png": lambda path: path.write_bytes(claimed_png(60_000, 60_000)),
     "text.png": lambda path: path.write_text("a picture of a mill"),
     "link.png": lambda path: path.symlink_to("/etc/passwd"),
     "device.png": lambda path: path.symlink_to("/dev/zero"),

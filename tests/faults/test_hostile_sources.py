@@ -4,9 +4,7 @@ import gzip
 import hashlib
 import json
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import needs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from claimed_png import claimed_png
 from mutated import refusal_or_none
 from PIL import Image
 
@@ -364,7 +363,7 @@ def images(tmp_path: Path) -> Path:
     Image.new("RGB", (9, 9)).save(tmp_path / "outside.jpg")
     for inner in (folder, folder / "a"):
         Image.new("RGB", (9, 9)).save(inner / "real.jpg")
-        (inner / "huge.png").write_bytes(huge_png())
+        (inner / "huge.png").write_bytes(HUGE_PNG)
         (inner / "link.jpg").symlink_to(tmp_path / "outside.jpg")
         (inner / "loop.jpg").symlink_to(inner / "loop.jpg")
         (inner / "device.jpg").symlink_to("/dev/zero")
@@ -372,15 +371,7 @@ def images(tmp_path: Path) -> Path:
     return folder
 
 
-def huge_png() -> bytes:
-    """The header of a picture of 60,000 × 60,000 pixels, and a scrap of its pixels."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
-    pixels = zlib.compress(bytes(1_000))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+HUGE_PNG = claimed_png(60_000, 60_000, bytes(1_000))
 
 
 def pictures_of(name: str, images: Path) -> Pictures:
@@ -440,7 +431,7 @@ def test_a_download_in_the_hubs_cache_may_be_links_to_its_own_blobs(tmp_path: Pa
 
 
 def test_a_page_of_a_huge_header_refuses_its_document(tmp_path: Path) -> None:
-    (tmp_path / "deck-1-1024.png").write_bytes(huge_png())
+    (tmp_path / "deck-1-1024.png").write_bytes(HUGE_PNG)
     with pytest.raises(SourceError, match=r"^deck-1-1024\.png: broken-page: .*3600000000 pixels\) exceeds limit"):
         sizes_of(PageImages((tmp_path / "deck-1-1024.png",)), 144, LIMITS)
 

@@ -1,21 +1,25 @@
 """PDFs of a few kilobytes that take minutes to draw, or days; each of one page, or of thousands."""
 
 import zlib
+from collections.abc import Mapping
 
-CATALOGUE = b"<</Type/Catalog/Pages 2 0 R>>"
+CATALOGUE = "<</Type/Catalog/Pages 2 0 R>>"
 LETTER = "/MediaBox[0 0 612 792]"
 
 
-def pdf(objects: dict[int, bytes]) -> bytes:
-    """A PDF of these objects, with the cross-reference table that belongs to them."""
-    data, offsets = b"%PDF-1.7\n", {}
-    for number in range(1, max(objects) + 1):
-        offsets[number] = len(data)
-        data += b"%d 0 obj\n%s\nendobj\n" % (number, objects[number])
+def pdf(objects: Mapping[int, bytes | str]) -> bytes:
+    """A PDF of these objects, with the cross-reference table that belongs to them; numbers may be left out."""
+    parts, offsets = [b"%PDF-1.7\n"], dict.fromkeys(range(1, max(objects) + 1), 0)
+    at = len(parts[0])
+    for number, node in objects.items():
+        offsets[number] = at
+        body = node.encode("latin-1") if isinstance(node, str) else node
+        parts.append(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+        at += len(parts[-1])
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets.values())
     size = len(offsets) + 1
-    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (size, len(data))
-    return data + b"xref\n0 %d\n0000000000 65535 f \n" % size + table + trailer
+    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (size, at)
+    return b"".join((*parts, b"xref\n0 %d\n0000000000 65535 f \n" % size, table, trailer))
 
 
 def stream(content: bytes | str, entries: str = "", *, packed: int = 0) -> bytes:
@@ -29,8 +33,8 @@ def stream(content: bytes | str, entries: str = "", *, packed: int = 0) -> bytes
 
 def page(content: bytes, resources: str = "", *more: bytes, entries: str = "") -> bytes:
     """A PDF of one page; further objects have the numbers from 5 on."""
-    node = f"<</Type/Page/Parent 2 0 R{LETTER}/Contents 4 0 R/Resources<<{resources}>>{entries}>>".encode("latin-1")
-    objects = {1: CATALOGUE, 2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>", 3: node, 4: content}
+    node = f"<</Type/Page/Parent 2 0 R{LETTER}/Contents 4 0 R/Resources<<{resources}>>{entries}>>"
+    objects: dict[int, bytes | str] = {1: CATALOGUE, 2: "<</Type/Pages/Kids[3 0 R]/Count 1>>", 3: node, 4: content}
     return pdf({**objects, **dict(enumerate(more, 5))})
 
 
@@ -46,13 +50,6 @@ def nested_forms(
     return page(stream("/A Do"), "/XObject<</A 5 0 R>>", *chain, form("0 0 9 9 re f"))
 
 
-def tiling(step: float, matrix: str = "", *, named: str = "P") -> bytes:
-    """A pattern of small cells over the whole page."""
-    entries = f"/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 1 1]/XStep {step}/YStep {step}{matrix}"
-    pattern = stream("0 0 1 1 re f", f"{entries}/Resources<<>>")
-    return page(stream(f"/Pattern cs /{named} scn 0 0 612 792 re f"), "/Pattern<</P 5 0 R>>", pattern)
-
-
 def paths(number: int, *, packed: int = 1) -> bytes:
     """A page of lines."""
     return page(stream(" ".join(f"{at % 600} {at % 700} m 9 9 l S" for at in range(number)), packed=packed))
@@ -61,8 +58,8 @@ def paths(number: int, *, packed: int = 1) -> bytes:
 def blanks(number: int) -> bytes:
     """Pages without content."""
     kids = " ".join(f"{3 + at} 0 R" for at in range(number))
-    root = f"<</Type/Pages/Kids[{kids}]/Count {number}{LETTER}>>".encode()
-    return pdf({1: CATALOGUE, 2: root, **{3 + at: b"<</Type/Page/Parent 2 0 R>>" for at in range(number)}})
+    root = f"<</Type/Pages/Kids[{kids}]/Count {number}{LETTER}>>"
+    return pdf({1: CATALOGUE, 2: root, **{3 + at: "<</Type/Page/Parent 2 0 R>>" for at in range(number)}})
 
 
 def postscript(operators: int) -> bytes:
@@ -111,7 +108,7 @@ def cut_names() -> bytes:
     """A form whose name stands at the end of a stream, and the operator at the start of the next one."""
     node = f"<</Type/Page/Parent 2 0 R{LETTER}/Contents[4 0 R 5 0 R]/Resources<</XObject<</A 6 0 R/B 7 0 R>>>>>>"
     group = form("0 0 612 792 re f", "/Group<</S/Transparency>>")
-    objects = {1: CATALOGUE, 2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>", 3: node.encode(), 4: stream("/A")}
+    objects: dict[int, bytes | str] = {1: CATALOGUE, 2: "<</Type/Pages/Kids[3 0 R]/Count 1>>", 3: node, 4: stream("/A")}
     return pdf({**objects, 5: stream("Do"), 6: form("/B Do " * 10_001), 7: group})
 
 

@@ -69,9 +69,6 @@ def write_haystacks(several: Path, folder: Path, sizes: Sequence[int] = (5, 10))
     return folder
 
 
-SECTIONS = pa.struct([("title", pa.list_(pa.string())), ("paragraphs", pa.list_(pa.string()))])
-
-
 def structure_row(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report of the archive as a row of `launch/gov_report`, configuration `structure`."""
     parts = raw.get("highlight") or [{"section_title": "", "paragraphs": raw["summary"]}]

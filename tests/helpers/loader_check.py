@@ -1,10 +1,14 @@
 """What the checks of exports by other loaders share: the examples of a release, right and wrong predictions, counts."""
 
+import hashlib
 import json
+import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import mmlongbench as mm
 
@@ -17,12 +21,15 @@ class Truth:
     """The examples of a release by key, and what was compared with them."""
 
     release: Path
+    tasks: list[Path] = field(default_factory=lambda: [Path(task).resolve() for task in sys.argv[3:]])
+    """The task files of the release: every check is given them after RELEASE and OUT."""
     examples: dict[str, mm.Example] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        opened = mm.open_release(self.release)
+        opened = mm.open_release(self.release, tasks=self.tasks)
+        self.files = opened.lock.files
         for dataset in opened.datasets:
             for length in opened.lengths(dataset):
                 self.examples |= {named(each.key): each for each in opened.examples(dataset, length)}
@@ -35,6 +42,10 @@ class Truth:
         if self.counts[f"of {name}"] > 1:
             self.faults.append(f"{name}: read back twice")
         return self.examples[name]
+
+    def image(self, path: str) -> str:
+        """The hash of an image of the release."""
+        return self.files[f"mmlb_image/{path}"].sha256
 
     def same(self, what: str, where: str, found: object, expected: object) -> None:
         """Count a comparison, and keep what differs."""
@@ -65,9 +76,36 @@ def sequence_of(example: mm.Example) -> Sequence:
     return [("text", part) if isinstance(part, str) else ("image", part.path) for part in parts]
 
 
+def turns_of(
+    example: mm.Example, image: Callable[[str], str], text: Callable[[str], str] = str
+) -> list[tuple[str, list[str]]]:
+    """The turns of an example's prompt: the speaker, the texts and what `image` says of each image."""
+    return [
+        (turn.role, [text(part) if isinstance(part, str) else image(part.path) for part in turn.parts])
+        for turn in example.prompt.turns
+    ]
+
+
 def gold_of(example: mm.Example) -> str:
     """A prediction that gives the answer."""
     gold: object = example.answer
     while isinstance(gold, list):
         gold = gold[0]
     return "ABCDEFGH"[gold] if isinstance(gold, int) and "image" in example.dataset else str(gold)
+
+
+def pixels_of(release: Path) -> Callable[[str], str]:
+    """A function that returns the digest of the pixels of an image of the release."""
+    from PIL import Image
+
+    @cache
+    def pixels(path: str) -> str:
+        with Image.open(release / "mmlb_image" / path) as picture:
+            return digest_of(picture.convert("RGB"))
+
+    return pixels
+
+
+def digest_of(picture: Any) -> str:
+    """The size of a picture and a hash of its pixels."""
+    return f"{picture.size} {hashlib.blake2b(picture.tobytes(), digest_size=16).hexdigest()}"

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from toys import TOYS, OneObject, Toy, sizes_of
 
 import mmlongbench.task as mt
 from mmlongbench.lengths import K, TokenBudget
-from mmlongbench.packing.pack import DoesNotFitError, examples, pack
+from mmlongbench.packing.pack import examples, pack
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, TextTokenizer, load_tokenizer
@@ -120,30 +119,6 @@ def test_a_needle_stands_at_the_nearest_boundary_to_its_depth(seed: int, length:
     assert errors[position] <= max(around, default=0) / 2 + 1e-6
 
 
-@pytest.mark.parametrize(("depth", "end"), [(0.0, 0), (1.0, -1)])
-def test_depth_0_is_the_very_first_unit_and_depth_1_the_very_last(depth: float, end: int) -> None:
-    (example,) = made(TOYS[0], 7, 16 * K)[2]((mt.Depth(depth),))
-    assert example.units[end].role == "gold"
-
-
-@relaxed
-@given(seed=seeds, length=lengths)
-def test_depths_and_permutations_leave_the_filler_as_it_is(seed: int, length: int) -> None:
-    for toy, places in ((TOYS[0], tuple(map(mt.Depth, mt.DEPTHS))), (TOYS[1], tuple(map(mt.Permutation, range(3))))):
-        fillers = [[u.id for u in e.units if u.place is not None] for e in made(toy, seed, length)[2](places)]
-        assert all(a == b for a, b in pairwise(fillers))
-
-
-@relaxed
-@given(seed=seeds, first=lengths, second=lengths)
-def test_a_permutation_asks_for_the_same_depths_at_every_length(seed: int, first: int, second: int) -> None:
-    asked = [
-        [[n.requested for n in e.needles] for e in made(TOYS[1], seed, n)[2]((mt.Permutation(1),))]
-        for n in (first, second)
-    ]
-    assert asked[0] == asked[1]
-
-
 def test_a_start_token_is_what_stands_before_the_unit() -> None:
     _, pricer, build = made(TOYS[2], 3, 8 * K)
     example = build((None,))[0]
@@ -186,12 +161,6 @@ def test_a_tokenizer_that_merges_newlines_is_recounted_and_still_fits(
     for example in build(placements(toy)):
         assert example.count == pricer.whole(example.prompt)
         assert example.count.total + example.reserve <= length
-
-
-def test_required_units_that_do_not_fit_are_an_error_with_the_numbers() -> None:
-    draft, pricer, _ = made(TOYS[4], 4, K)
-    with pytest.raises(DoesNotFitError, match=r"row: the question and its 2 required units need \d+ tokens.* over 1K"):
-        pack(draft, TokenBudget(K, 1000), pricer)
 
 
 @pytest.mark.parametrize("place", ["unit", "frame"])

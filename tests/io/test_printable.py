@@ -42,7 +42,7 @@ from mmlongbench.building.build import logged
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.cli.console import print_table
 from mmlongbench.io import progress
-from mmlongbench.io.printable import PrintableStream, has_secret, printable, shown, without_secrets
+from mmlongbench.io.printable import has_secret, printable, shown, without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.release.audit import Target, audit
@@ -118,14 +118,6 @@ def test_secrets_are_looked_for_in_a_time_that_grows_with_the_text_alone(piece: 
     assert "u:p" not in found
     assert not found.startswith("http://h?h")
     assert has_secret(f"{before}http://{piece * 200_000}") in (True, False)
-
-
-def test_a_stream_shows_what_is_written_and_ends_lines() -> None:
-    below = io.StringIO()
-    stream = PrintableStream(below)
-    assert stream.write("a\x1b[1m\nb\r\n") == 9
-    assert below.getvalue() == "a\\x1b[1m\nb\\r\n"
-    assert not stream.isatty()
 
 
 def test_a_table_has_texts_for_cells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,25 +141,3 @@ def test_a_frozen_file_is_read_where_nothing_can_be_written(tmp_path: Path) -> N
     with pytest.raises(BuildError, match="unable to open"):
         Counts(tmp_path / "none.sqlite", is_frozen=True)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_damaged_file_is_the_error_of_its_owner(kind: type[Counts], tmp_path: Path) -> None:
-    (tmp_path / "a.sqlite").write_bytes(b"not a database" * 100)
-    with pytest.raises(BuildError, match=r"a\.sqlite: file is not a database; remove it"):
-        kind(tmp_path / "a.sqlite")
-    (tmp_path / "file").touch()
-    with pytest.raises(BuildError, match=r"a\.sqlite: .*file.*; remove it"):
-        kind(tmp_path / "file" / "a.sqlite")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_full_disk_is_that_of_any_other_file_and_the_store_can_be_closed(kind: type[Counts], tmp_path: Path) -> None:
-    counts = kind(tmp_path / "a.sqlite")
-    counts._database.execute("PRAGMA max_page_count = 3")
-    for number in range(2000):
-        counts.put(f"text {number}", number)
-    with pytest.raises(OSError, match=r"No space left on device: '.*a\.sqlite'"):
-        counts.save()
-    assert counts.row("text 7") == ("text 7", 7)
-    counts.close()

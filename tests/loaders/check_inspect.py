@@ -24,10 +24,9 @@ def main() -> None:
     from loader_check import Truth, gold_of, sequence_of
 
     started, truth = time.monotonic(), Truth(release)
-    lock = {name: file.sha256 for name, file in next(iter(truth.examples.values()))._release.lock.files.items()}
     asked = {}
     for example in truth.examples.values():
-        parts = [(kind, said if kind == "text" else lock[f"mmlb_image/{said}"]) for kind, said in sequence_of(example)]
+        parts = [(kind, said if kind == "text" else truth.image(said)) for kind, said in sequence_of(example)]
         asked[json.dumps(parts)] = gold_of(example)
     tasks = tasks_of(out / "inspect/mmlb.py")
     for task in tasks:

@@ -5,7 +5,6 @@ failed requests are scored by the generated functions, and one task is run again
 """
 
 import base64
-import hashlib
 import io
 import json
 import os
@@ -15,7 +14,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +29,7 @@ def main() -> None:
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": tempfile.mkdtemp()}
     os.chdir(out)
     from lmms_eval.tasks import TaskManager, get_task_dict
-    from loader_check import Truth
+    from loader_check import Truth, pixels_of
 
     started, truth = time.monotonic(), Truth(release)
     manager = TaskManager(include_path=str(out / "mmlb"), include_defaults=False)
@@ -47,7 +45,7 @@ def main() -> None:
 
 def check_task(truth: Any, name: str, task: Any, pixels: Callable[[str], str]) -> None:
     from lmms_eval.protocol import ChatMessages
-    from loader_check import gold_of, sequence_of
+    from loader_check import digest_of, gold_of, sequence_of
 
     truth.same("tasks with no text that ends answers", name, task.config.generation_kwargs["until"], [])
     for doc in task.test_docs():
@@ -55,7 +53,7 @@ def check_task(truth: Any, name: str, task: Any, pixels: Callable[[str], str]) -
         where = f"{name}, {doc['key']}"
         turns = ChatMessages(messages=task.doc_to_messages(doc)).messages
         said = [part for turn in turns for part in turn.content]
-        found = [(each.type, each.text if each.type == "text" else digest(each.url)) for each in said]
+        found = [(each.type, each.text if each.type == "text" else digest_of(each.url)) for each in said]
         truth.same("speakers equal", where, [turn.role for turn in turns], [turn.role for turn in example.prompt.turns])
         expected = [(kind, said if kind == "text" else pixels(said)) for kind, said in sequence_of(example)]
         truth.same("part sequences equal", where, found, expected)
@@ -124,26 +122,11 @@ def results(truth: Any, task: str, model: str, arguments: str) -> dict[str, Any]
 
 def sent(part: dict[str, Any]) -> str:
     """The digest of the pixels of an image in a request."""
+    from loader_check import digest_of
     from PIL import Image
 
     with Image.open(io.BytesIO(base64.b64decode(part["image_url"]["url"].partition(",")[2]))) as picture:
-        return digest(picture.convert("RGB"))
-
-
-def pixels_of(release: Path) -> Callable[[str], str]:
-    """A function that returns the digest of the pixels of an image of the release."""
-    from PIL import Image
-
-    @cache
-    def pixels(path: str) -> str:
-        with Image.open(release / "mmlb_image" / path) as picture:
-            return digest(picture.convert("RGB"))
-
-    return pixels
-
-
-def digest(picture: Any) -> str:
-    return f"{picture.size} {hashlib.blake2b(picture.tobytes(), digest_size=16).hexdigest()}"
+        return digest_of(picture.convert("RGB"))
 
 
 if __name__ == "__main__":

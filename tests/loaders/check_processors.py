@@ -36,6 +36,8 @@ SIZES = (
     *((1024, 768), (1080, 1920), (1224, 1584), (1280, 720), (1654, 2339), (2000, 150), (2481, 3508), (4000, 3000)),
 )
 HERE = Path(__file__).parent
+BASIC = ("bos_token", "eos_token")
+"""The special tokens that a tokenizer of transformers takes by its own arguments."""
 TURN = "{{ '<|im_start|>' + m.role + '\\n' }}PARTS{{ '<|im_end|>\\n' }}"
 OPENING = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
@@ -218,18 +220,25 @@ def main() -> None:
     sys.exit(different > 0)
 
 
-def processor(family: Family, folder: Path) -> tuple[Callable[[Turns], int], CrossModalCounter]:
-    """Return what counts a prompt with the family's own processor, and with this project."""
+def hf_processor(family: Family, folder: Path) -> Any:
+    """Return the processor of a family, with a tokenizer that is trained here; `folder` gets its tokenizer.json."""
     import transformers
 
     file = folder / "tokenizer.json"
     file.write_text(trained(family.special), "utf-8")
     named = dict(family.named)
-    basic = {key: named.pop(key) for key in ("bos_token", "eos_token") if key in named}
+    basic = {key: named.pop(key) for key in BASIC if key in named}
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(file), extra_special_tokens=named, **basic)
     tokenizer.pad_token = family.special[0]
     made = family.build(transformers, tokenizer)
     made.chat_template = made.tokenizer.chat_template = family.template
+    made.tokenizer.backend_tokenizer.save(str(file))  # with the tokens that the processor adds
+    return made
+
+
+def processor(family: Family, folder: Path) -> tuple[Callable[[Turns], int], CrossModalCounter]:
+    """Return what counts a prompt with the family's own processor, and with this project."""
+    made = hf_processor(family, folder)
 
     def count(turns: Turns) -> int:
         messages = [
@@ -240,10 +249,11 @@ def processor(family: Family, folder: Path) -> tuple[Callable[[Turns], int], Cro
         found = made.apply_chat_template(messages, tokenize=True, add_generation_prompt=True, return_dict=True)
         return len(found["input_ids"][0])
 
-    set_tokens = "".join(f"{{% set {key} = {token!r} %}}\n" for key, token in basic.items())
+    named = family.named
+    set_tokens = "".join(f"{{% set {key} = {named[key]!r} %}}\n" for key in BASIC if key in named)
     template = ChatTemplate(family.rule, set_tokens + family.template)
-    made.tokenizer.backend_tokenizer.save(str(file))  # with the tokens that the processor adds
-    return count, CrossModalCounter(load_tokenizer(str(file)), vision_rule(family.rule), template)
+    tokenizer = load_tokenizer(str(folder / "tokenizer.json"))
+    return count, CrossModalCounter(tokenizer, vision_rule(family.rule), template)
 
 
 @functools.cache

@@ -22,7 +22,8 @@ def main() -> None:
     from vllm.entrypoints.launchers.run_batch import BatchRequestInput, validate_batch
     from vllm.multimodal.media.connector import MediaConnector
 
-    started, release, out = time.monotonic(), mm.open_release(sys.argv[1]), Path(sys.argv[2])
+    started, out = time.monotonic(), Path(sys.argv[2])
+    release = mm.open_release(sys.argv[1], tasks=sys.argv[3:])
     options = options_of((out / "README.md").read_text("utf-8"))
     allowed = options.get("--allowed-local-media-path", "")
     connector = MediaConnector(allowed_local_media_path=allowed)

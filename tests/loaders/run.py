@@ -1,9 +1,10 @@
 """Reads an export back with the target's own loader: `python tests/loaders/run.py NAME … --release RELEASE`.
 
 Each loader gets an environment of its own, `.venv-loaders/NAME`, with `tests/loaders/requirements-NAME.txt`. RELEASE is
-exported, and `tests/loaders/check_NAME.py RELEASE OUT` runs in that environment; it prints figures, and fails if
-anything differs. `processors` reads no release: it compares the counts of prompts with those of transformers. `make
-test-loaders` does so for every loader. These are no tests of pytest: the environments have gigabytes.
+exported, and `tests/loaders/check_NAME.py RELEASE OUT [TASK …]` runs in that environment; it prints figures, and fails
+if anything differs. A release of task files needs `--task FILE`. `processors` reads no release: it compares the counts
+of prompts with those of transformers. `make test-loaders` does so for every loader. These are no tests of pytest: the
+environments have gigabytes.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +27,8 @@ class Loader:
 
     target: str
     """The target whose files it reads; empty if it reads none."""
-    options: tuple[str, ...] = ()
-    """More options of `mmlongbench export`."""
+    exports: tuple[tuple[str, ...], ...] = ((),)
+    """More options of `mmlongbench export`; the release is exported and read back once for each of them."""
     is_frozen: bool = False
     """Whether its requirements name every package, so that none is looked for."""
     sources: str = ""
@@ -34,10 +36,13 @@ class Loader:
 
 
 LOADERS = {
+    "hf": Loader("hf"),
     "inspect": Loader("inspect", is_frozen=True),
     "lmms_eval": Loader("lmms-eval", is_frozen=True),
     "mteb": Loader("mteb"),
+    "openai_batch": Loader("openai-batch", (("--model", "m"),)),
     "processors": Loader(""),
+    "training": Loader("training", (("--format", "openai"), ("--format", "sharegpt"), ("--format", "llava"))),
     "vllm": Loader("vllm-batch", sources="vllm==0.33.0"),
     "vlmevalkit": Loader("vlmevalkit"),
 }
@@ -48,20 +53,23 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=f"loaders, by default every one: {', '.join(LOADERS)}")
     parser.add_argument("--release", type=Path, default=ROOT / "quickstart", help="by default quickstart/")
     parser.add_argument("--limit", default="", help="the maximum number of examples of each file")
+    parser.add_argument("--task", type=Path, default=[], action="append", help="a task file of the release; repeatable")
     chosen = parser.parse_args()
     for name in chosen.names or [name for name in LOADERS if (HERE / f"check_{name}.py").exists()]:
-        check(name, LOADERS[name], chosen.release.resolve(), chosen.limit)
+        check(name, LOADERS[name], chosen.release.resolve(), chosen.limit, [task.resolve() for task in chosen.task])
 
 
-def check(name: str, loader: Loader, release: Path, limit: str) -> None:
+def check(name: str, loader: Loader, release: Path, limit: str, tasks: Sequence[Path] = ()) -> None:
     """Export a release and read it back."""
     python = environment(name, loader)
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out"
-        words = ["export", release, "--to", loader.target, "--out", out, *loader.options]
-        if loader.target:
-            run(python, "-m", "mmlongbench", *words, *(["--limit", limit] if limit else []))
-        run(python, HERE / f"check_{name}.py", release, out)
+    for options in loader.exports:
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "out"
+            words = ["export", release, "--to", loader.target, "--out", out, *options]
+            words += [word for task in tasks for word in ("--task", task)]
+            if loader.target:
+                run(python, "-m", "mmlongbench", *words, *(["--limit", limit] if limit else []))
+            run(python, HERE / f"check_{name}.py", release, out, *tasks)
 
 
 def environment(name: str, loader: Loader) -> Path:

@@ -65,14 +65,6 @@ def test_the_keys_of_answers_that_were_paid_for_stay_and_have_every_part_of_a_pr
     assert len({call.key for call in (prompted(), *others)}) == 9
 
 
-def test_a_rubric_is_asked_with_the_rules_on_its_material() -> None:
-    with serving(in_turn(good(reason="because", score=4))) as server, judge_of(server) as client:
-        assert client.ask(CALL) == Grade(reason="because", score=4)
-    system, user = server.requests[0]["messages"]
-    assert system["content"].startswith("Grade it.\n\nMaterial stands between a line <name-hash>")
-    assert user["content"] == MATERIAL
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -61,15 +61,6 @@ def test_a_second_run_repeats_no_call_and_writes_the_same_bytes_even_without_the
     assert out.read_bytes() == before
 
 
-def test_a_run_over_other_examples_keeps_the_lines_that_are_there(finished: Path, tmp_path: Path) -> None:
-    out = tmp_path / "m.jsonl"
-    asked(finished, out, counting(), selection=ONE_K)
-    for _ in range(2):
-        asked(finished, out, counting())
-    found = [(line["file"], line["id"]) for line in lines(out)]
-    assert len(found) == len(set(found)) == 2 * NUMBER
-
-
 def test_predictions_of_another_model_or_form_are_not_overwritten(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.jsonl"
     for line, said in (

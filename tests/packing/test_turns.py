@@ -14,7 +14,7 @@ from mmlongbench.packing.pack import PackedExample, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.prompt import Image, Part, Prompt, Speaker, Turn, turns_of
-from mmlongbench.task.take_orders import InOrder
+from mmlongbench.task import InOrder
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())

@@ -1,7 +1,7 @@
 """Questions from the layer over pages whose every word is known: tables of two readers, names, kinds, twins, choice."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -526,47 +526,45 @@ def test_a_twin_has_a_name_that_its_table_does_not_have() -> None:
     assert twin(column, ["2019"], *pages, page(3, [(50.0, 100.0, "Goodwill of 2019")])) == ""
 
 
-@pytest.mark.parametrize(
-    ("said", "edit"),
-    [
-        ("Table 3 shows that Revenue of 2014 was 5,000", ""),
-        ("Table 3 shows 5,000 for 2014", ""),
-        ("Revenue was 5,000 in 2014", ""),
-        ("The harbour was dug in 2014", "2019 → 2014"),
-        ("Costs were 5,000 in 2014", "2019 → 2014"),
-        ("Table 3 shows that Revenue was 5,000", "2019 → 2014"),
-    ],
-)
-def test_a_row_that_is_a_year_has_no_twin_that_another_page_answers(said: str, edit: str) -> None:
+def numbered_years() -> Page:
+    """A numbered table whose rows are years."""
     lines = [line("", "Revenue", "Costs"), line("2019", "900", "800"), line("2018", "700", "600")]
-    pages = numbered(1, "Table 3: Financial position", lines), page(2, [(50.0, 100.0, said)])
-    (found,) = asked(*pages, kind="table-value", words="“2019” in the column “Revenue”")
-    assert twin(replace(found, replaceable="2019"), ["2014"], *pages) == edit
+    return numbered(1, "Table 3: Financial position", lines)
+
+
+ROW = (numbered_years, "“2019” in the column “Revenue”", "2019", "2014")
+COLUMN = (lambda: numbered(1, "Table 3: Financial position"), "“Goodwill” in the column “2021”", "2021", "2019")
+SPANNED = (
+    lambda: spanned(("Audited", "Restated"), ("Group", "Net")),
+    "“Footwear” in the column “Audited Group”",
+    *("Audited Group", "Unaudited Sole"),
+)
 
 
 @pytest.mark.parametrize(
-    ("said", "edit"),
+    ("table", "said", "has_twin"),
     [
-        ("Table 3 shows that it was a year of calm", "2021 → 2019"),
-        ("Table 3 shows that 2019 was a year of calm", ""),
-        ("In 2019 Goodwill was 3", ""),
-        ("In 2019 Inventories were 3", "2021 → 2019"),
+        (ROW, "Table 3 shows that Revenue of 2014 was 5,000", False),
+        (ROW, "Table 3 shows 5,000 for 2014", False),
+        (ROW, "Revenue was 5,000 in 2014", False),
+        (ROW, "The harbour was dug in 2014", True),
+        (ROW, "Costs were 5,000 in 2014", True),
+        (ROW, "Table 3 shows that Revenue was 5,000", True),
+        (COLUMN, "Table 3 shows that it was a year of calm", True),
+        (COLUMN, "Table 3 shows that 2019 was a year of calm", False),
+        (COLUMN, "In 2019 Goodwill was 3", False),
+        (COLUMN, "In 2019 Inventories were 3", True),
+        (SPANNED, "Unaudited Adjusted Sole Footwear", False),
+        (SPANNED, "Unaudited Adjusted Sole Trousers", True),
     ],
 )
-def test_a_column_that_is_a_year_has_no_twin_that_another_page_answers(said: str, edit: str) -> None:
-    pages = numbered(1, "Table 3: Financial position"), page(2, [(50.0, 100.0, said)])
-    (found,) = asked(*pages, kind="table-value", words="“Goodwill” in the column “2021”")
-    assert twin(replace(found, replaceable="2021"), ["2019"], *pages) == edit
-
-
-@pytest.mark.parametrize(("row", "edit"), [("Footwear", ""), ("Trousers", "Audited Group → Unaudited Sole")])
-def test_a_column_below_a_header_of_several_has_no_twin_that_another_page_answers(row: str, edit: str) -> None:
-    pages = (
-        spanned(("Audited", "Restated"), ("Group", "Net")),
-        page(2, [(50.0, 100.0, f"Unaudited Adjusted Sole {row}")]),
-    )
-    (found,) = asked(*pages, kind="table-value", words="“Footwear” in the column “Audited Group”")
-    assert twin(replace(found, replaceable="Audited Group"), ["Unaudited Sole"], *pages) == edit
+def test_a_question_has_no_twin_that_another_page_answers(
+    table: tuple[Callable[[], Page], str, str, str], said: str, has_twin: bool
+) -> None:
+    own, words, name, other = table
+    pages = own(), page(2, [(50.0, 100.0, said)])
+    (found,) = asked(*pages, kind="table-value", words=words)
+    assert twin(replace(found, replaceable=name), [other], *pages) == (f"{name} → {other}" if has_twin else "")
 
 
 def work(*pages: Page) -> Work:
@@ -665,80 +663,20 @@ def some(kinds: dict[str, int]) -> list[Candidate]:
     return [Candidate(kind, f"{kind} {n}", str(n), (fact,), "") for kind, count in kinds.items() for n in range(count)]
 
 
-def test_no_document_has_more_than_a_fifth_and_no_kind_more_than_a_quarter() -> None:
-    candidates = {f"doc-{n}": some({"a": 3, "b": 2, "c": 2, "d": 2}) for n in range(7)}
-    candidates["large"] = some({"a": 30, "b": 20, "c": 20, "d": 20})
-    taken, left, notes = chosen(candidates, keeps_all=False)
-    assert notes == ()
-    assert len(taken) + len(left) == sum(map(len, candidates.values()))
-    assert max(Counter(name for name, _ in taken).values()) * 5 <= len(taken)
-    assert max(Counter(each.kind for _, each in taken).values()) * 4 <= len(taken)
-    assert len(taken) >= 64
-    assert {why.reason for *_, why in left} == {"share-of-a-document", "share-of-a-kind"}
-    everything = chosen(candidates, keeps_all=True)
-    assert (len(everything[0]), everything[1]) == (sum(map(len, candidates.values())), [])
-
-
 def test_too_few_documents_or_kinds_for_the_shares_are_named() -> None:
     few = {"one": some({"a": 20, "b": 5, "c": 5, "d": 5}), "two": some({"a": 5}), "none": []}
     taken, _, notes = chosen(few, keeps_all=False)
     assert notes == ("only 2 documents have questions: one may have more than a fifth of them",)
     assert max(Counter(each.kind for _, each in taken).values()) * 4 <= len(taken)
-    assert len(chosen({"one": some({"a": 20})}, keeps_all=False)[0]) == 20
-
-
-DOCUMENT_LIFTED = "no choice of questions keeps the shares: one document may have more than a fifth of them"
-KIND_LIFTED = "no choice of questions keeps the shares: one kind may have more than a quarter of them"
-ONE_OF_EACH = [{kind: 1} for kind in "abcd"]
-
-
-@pytest.mark.parametrize(
-    ("offered", "size", "notes"),
-    [
-        pytest.param(
-            [{"a": 4, "b": 2, "c": 2, "d": 2}, *ONE_OF_EACH], 12, (DOCUMENT_LIFTED,), id="10 and 1 four times"
-        ),
-        pytest.param([dict.fromkeys("abcde", 2), *ONE_OF_EACH], 5, (), id="10 and 1 four times, five kinds"),
-        pytest.param(
-            [{"a": 20}, {"a": 20}, *({"a": 20, kind: 1} for kind in "bcd")], 100, (KIND_LIFTED,), id="a kind of many"
-        ),
-        pytest.param([{"a": 9, "b": 1, "c": 1, "d": 1} for _ in range(5)], 20, (), id="a kind of many, others enough"),
-        pytest.param(
-            [{"a": 40}, {"a": 1}, {"b": 1}, {"c": 1}, {"d": 1}], 5, (KIND_LIFTED,), id="a kind of one document"
-        ),
-        pytest.param(
-            [{"a": 40, "b": 1, "c": 1}, {"a": 1}, {"a": 1}, {"d": 1}],
-            4,
-            ("only 4 documents have questions: one may have more than a fifth of them",),
-            id="four documents, a kind of many",
-        ),
-        pytest.param(
-            [{"a": 9, "b": 1, "c": 1}, {"a": 1}],
-            12,
-            (
-                "only 2 documents have questions: one may have more than a fifth of them",
-                "only 3 kinds have questions: one may have more than a quarter of them",
-            ),
-            id="no share",
-        ),
-        pytest.param(
-            [dict.fromkeys("abcde", 8), {"a": 1}, {"b": 1, "c": 1}, {"a": 1, "d": 2}, {"b": 2, "e": 2}, {"c": 1}],
-            10,
-            (),
-            id="40 of five kinds, and 1 to 4",
-        ),
-    ],
-)
-def test_skewed_folders_keep_the_shares_that_can_be_kept(
-    offered: list[dict[str, int]], size: int, notes: tuple[str, ...]
-) -> None:
-    candidates = {f"doc-{n}": some(kinds) for n, kinds in enumerate(offered)}
-    taken, left, said = chosen(candidates, keeps_all=False)
-    assert (len(taken), said) == (size, notes)
-    assert len(taken) + len(left) == sum(map(len, candidates.values()))
+    assert chosen({"one": some({"a": 9, "b": 1, "c": 1}), "two": some({"a": 1})}, keeps_all=False)[2] == (
+        "only 2 documents have questions: one may have more than a fifth of them",
+        "only 3 kinds have questions: one may have more than a quarter of them",
+    )
+    assert chosen(few, keeps_all=True)[:2] == ([(name, each) for name, of in few.items() for each in of], [])
 
 
 Offered = list[dict[str, int]]
+ONE_OF_EACH = [{kind: 1} for kind in "abcd"]
 FOLDERS = st.lists(st.dictionaries(st.sampled_from("abcde"), st.integers(1, 9), max_size=5), max_size=8).filter(any)
 
 
@@ -756,6 +694,11 @@ def most(offered: Offered, of_document: int, of_kind: int) -> int:
 
 @given(FOLDERS)
 @example([{"a": 10}, {"a": 1}, {"b": 1}, {"c": 1}, {"d": 1}])
+@example([{"a": 4, "b": 2, "c": 2, "d": 2}, *ONE_OF_EACH])
+@example([dict.fromkeys("abcde", 2), *ONE_OF_EACH])
+@example([{"a": 20}, {"a": 20}, *({"a": 20, kind: 1} for kind in "bcd")])
+@example([{"a": 9, "b": 1, "c": 1, "d": 1} for _ in range(5)])
+@example([dict.fromkeys("abcde", 8), {"a": 1}, {"b": 1, "c": 1}, {"a": 1, "d": 2}, {"b": 2, "e": 2}, {"c": 1}])
 def test_the_file_is_the_largest_one_with_the_shares_and_is_never_empty(offered: Offered) -> None:
     candidates = {f"doc-{n}": some(kinds) for n, kinds in enumerate(offered)}
     taken, left, notes = chosen(candidates, keeps_all=False)

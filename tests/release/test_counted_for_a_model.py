@@ -14,8 +14,8 @@ from one_dataset import write_lines
 from own_model import TEMPLATE, write_own
 from tiny import build, command, lock, records, rejects, relock, write_manifest
 
+import mmlongbench as mm
 from mmlongbench.prompt import Prompt
-from mmlongbench.release.release import Release
 from tokenization import CrossModalCounter, load_template, load_tokenizer, vision_rule
 
 COUNTER = {"image": "qwen2.5-vl", "text": "own/tokenizer.json", "template": "own"}
@@ -47,7 +47,7 @@ def test_every_prompt_is_counted_as_the_model_counts_it(own: Path, moved: Path) 
     text, template = load_tokenizer(str(own / "own/tokenizer.json")), load_template(str(own / "own"))
     counter = CrossModalCounter(text, vision_rule("qwen2.5-vl"), template)
     for length in ("1K", "2K"):
-        for example in Release.open(moved).examples("mmlongdoc", length):
+        for example in mm.open_release(moved).examples("mmlongdoc", length):
             assert example.tokens == counter.prompt(example.prompt.sized(lambda _: (400, 400)))
             assert example.tokens.image == 198 * len(example.prompt.images)
             assert example.tokens.total + example.reserve <= int(length[0]) * 1024
@@ -233,7 +233,7 @@ def test_a_context_ends_where_the_model_takes_no_more_images(
     assert built.code == 0, built.err
     assert "a prompt has at most 3 images" in built.err
     assert "a unit with more images than the counted model takes" in built.out
-    examples = Release.open(tmp_path / "out").examples("mmlongdoc", "2K")
+    examples = mm.open_release(tmp_path / "out").examples("mmlongdoc", "2K")
     assert max(len(example.prompt.images) for example in examples) == 3
     assert command("audit", tmp_path / "out", "-q").code == 0
 

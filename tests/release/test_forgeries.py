@@ -18,7 +18,6 @@ from samples import Sources, from_samples
 from tiny import command
 
 AUDIT, VERIFY = "audit", "verify"
-BOTH = (AUDIT, VERIFY)
 PHOTOS, TEXT = "NIAH/vh_single_test_2_K2_dep6", "NIAH/retrieval-text_test_K2_dep6"
 RAG, RAG_LONG = "vrag/infoseek_K2_dep3", "vrag/infoseek_K4_dep3"
 LOCK = "build.lock.json"

@@ -16,8 +16,6 @@ from once import linked
 from PIL import Image
 from tiny import command, on_model, records
 
-from mmlongbench.release import cost_tables
-from mmlongbench.release.release import PublicFile
 from tokenization import vision_rules
 
 FILE = "documentQA/mmlongdoc_K1.jsonl"
@@ -108,7 +106,6 @@ def _write_letters(path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--count-as", "qwen2.6-vl"), "qwen2.5-vl"),
         (("--count-as", "internvll"), "did you mean 'internvl"),
         (("--count-as", "gpt-4o", "--fits", "gpt-4o="), "--fits gpt-4o=: expected [MODEL=]TOKENS"),
         (("--count-as", "gpt-4o", "--text-tokenizer", "x.json"), "--text-tokenizer x.json: expected MODEL=PATH|ID"),
@@ -411,28 +408,6 @@ def test_a_units_image_costs_what_it_costs_at_its_place(finished: Path, tmp_path
     assert len(parts) == 12
     for model in ("minicpm-v-2.6", "idefics3"):
         assert sum(part[model] for part in parts) == row[f"{model}_image"]
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="lists the open files of a process as Linux does")
-def test_items_of_a_file_are_closed_before_the_next_file(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = linked(finished, tmp_path / "release")
-    path = release / "items" / Path(FILE).with_suffix(".parquet")
-    table = pq.read_table(path)
-    rows = table.to_pylist()
-    rows += [{**rows[0], "id": f"more-{number}"} for number in range(40)]  # more than are read ahead
-    pq.write_table(pa.Table.from_pylist(rows, table.schema), path, row_group_size=8)
-    opened: list[tuple[str, bool]] = []
-
-    def unit_rows(file: PublicFile, *args: Any) -> Any:
-        opened.append((file.name, path in [each.resolve() for each in Path("/proc/self/fd").iterdir()]))
-        return cost_tables.unit_rows(file, *args)
-
-    monkeypatch.setattr("mmlongbench.cli.audit.unit_rows", unit_rows)
-    command("audit", release, "-q", "--items", tmp_path / "units.csv")
-    assert {name for name, is_open in opened if is_open} == {FILE}
-    assert len({name for name, _ in opened}) == 2
 
 
 @pytest.mark.parametrize("fault", ["missing", "no item"])

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,7 +14,6 @@ from PIL import Image, ImageOps
 from tiny import command, draw_source, hashes, lock, records
 
 import mmlongbench.task as mt
-from mmlongbench.io.files import sweep, write_whole
 
 TEMPLATES = (
     "documentQA/{name}_K{k}.jsonl",
@@ -75,30 +73,6 @@ def test_json_lines_come_back_as_they_went(
 def test_an_undecodable_byte_of_a_name_can_be_written_and_read() -> None:
     (line,) = mt.readers.JsonLines().bundle([{"name": "\udcff"}])
     assert json.loads(line) == {"name": "\udcff"}
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "new/file"
-
-    def half() -> Iterator[bytes]:
-        yield b"half"
-        assert [*path.parent.iterdir()] != [path]
-        raise ZeroDivisionError
-
-    for before in ([], [path]):
-        with pytest.raises(ZeroDivisionError):
-            write_whole(path, half())
-        assert [*path.parent.iterdir()] == before
-        write_whole(path, [b"wh", b"ole"])
-        assert path.read_bytes() == b"whole"
-
-
-def test_a_sweep_takes_temporary_files_only(tmp_path: Path) -> None:
-    for name in (".tmp-1-a", "b/.tmp-2-c", "b/tmp-d", "b/.hidden"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    sweep(tmp_path)
-    assert [*hashes(tmp_path)] == ["b/.hidden", "b/tmp-d"]
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -6,7 +6,7 @@ audit finds where needles stand.
 
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from once import linked
-from tiled import TASKS, tiled
-from tiny import command, records
+from tiled import TASKS
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.place import Depth, Permutation
@@ -40,19 +38,6 @@ from mmlongbench.release.shown_example import (
 from tokenization import PatchRule, TokenCount
 
 SIZES = {"a.jpg": (56, 56), "b.jpg": (112, 56)}
-SECRETS = ["The secret number 0 is 222.", "The secret number 1 is 333."]
-
-
-@pytest.fixture(scope="module")
-def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory) as release:
-        yield release
-
-
-@pytest.fixture
-def copy(tiles: Path, tmp_path: Path) -> Path:
-    return linked(tiles, tmp_path / "copy")
 
 
 def shown(release: Path, dataset: str, placement: float | None = None) -> ShownExample:
@@ -104,63 +89,8 @@ def test_the_blocks_are_the_prompt_text_by_text_and_image_by_image(tiles: Path, 
         assert Prompt.of(parts) == example.prompt
 
 
-def test_a_unit_has_the_start_the_role_and_the_tokens_of_its_item(tiles: Path) -> None:
-    found = shown(tiles, "headed", 0.4)
-    names = [block.name for block in found.blocks]
-    assert names == ["instruction", *["unit"] * 12, "question"]
-    needle = next(block for block in found.units if block.marks)
-    assert needle.unit is not None
-    assert (needle.unit.id, needle.unit.role, needle.marks) == ("0.png", "needle", ("needle",))
-    assert needle.start == needle.unit.start == json.loads(first_line(tiles, "headed", 1))["needle_start"]
-    image = next(piece for piece in needle.pieces if isinstance(piece, ShownImage))
-    assert image == ShownImage("tiles/0.png", (56, 56), 4)
-    assert needle.unit.image_tokens == image.tokens
-    starts = [block.start or 0 for block in found.blocks]
-    assert starts[0] == 0
-    assert starts == sorted(starts)
-    assert (found.placement, found.metric, found.notes) == ("depth 0.4", "sub_em", ())
-    assert len(found.needles) == 1
-    assert found.needles[0].requested == 0.4
-    assert found.fill == pytest.approx((found.tokens.total + found.reserve) / 1024)
-
-
 def first_line(release: Path, name: str, number: int = 0) -> str:
     return (release / f"mmlb_data/tiles/{name}_K1.jsonl").read_text("utf-8").splitlines()[number]
-
-
-def test_needles_inside_passages_are_marked_within_the_text(tiles: Path) -> None:
-    found = shown(tiles, "blanks")
-    marked = [block for block in found.units if block.marks]
-    inside = [
-        text for block in marked for piece in block.pieces if isinstance(piece, ShownText) for text in piece.parts()
-    ]
-    assert sorted(text for text, is_needle in inside if is_needle) == SECRETS
-    assert {block.unit.role for block in marked if block.unit} == {"negative"}
-    assert [place.start for place in found.needles] == sorted(place.start or 0 for place in found.needles)
-    assert all(place.requested is not None and place.achieved is not None for place in found.needles)
-
-
-def test_pages_of_the_evidence_are_marked_and_others_are_not(finished: Path) -> None:
-    opened = open_release(finished)
-    for example in opened.examples("mmlongdoc", 1024):
-        found = shown_example(opened, example)
-        assert example.evidence is not None
-        pages = {example.evidence.images[page] for page in example.evidence.pages}
-        marked = {
-            piece.path
-            for block in found.units
-            if block.marks
-            for piece in block.pieces
-            if isinstance(piece, ShownImage)
-        }
-        assert marked == pages & {image.path for image in found.images}
-        assert {mark for block in found.units for mark in block.marks} <= {"evidence"}
-
-
-def test_a_person_reads_pages_from_1_and_a_record_has_them_from_0(finished: Path) -> None:
-    example = next(each for each in records(finished, "1K") if each["id"] == "mmlongdoc_1")
-    assert example["ans_page_list"] == [1]
-    assert "page 2 of birch" in command("show", finished, "mmlongdoc_1").out
 
 
 def test_pages_of_the_evidence_that_the_prompt_lacks_are_listed(finished: Path) -> None:
@@ -273,12 +203,6 @@ def test_a_record_that_was_changed_by_hand_is_refused_by_name(copy: Path) -> Non
         shown(copy, "headed")
 
 
-def test_an_image_that_is_missing_is_named(copy: Path) -> None:
-    (copy / "mmlb_image/tiles/3.png").unlink()
-    with pytest.raises(ReleaseError, match=r"^tiles/headed_K1\.jsonl, tile-0: image 'tiles/3\.png': is missing; see"):
-        shown(copy, "headed")
-
-
 def test_the_items_of_one_example_are_those_of_its_id_and_placement(tiles: Path) -> None:
     found = items_of_example(tiles, "tiles/headed_K1.jsonl", 1024, "tile-1", 1.0)
     assert found is not None
@@ -333,22 +257,6 @@ def test_a_release_can_be_sent_to_another_process_after_it_has_counted(tiles: Pa
 def test_ids_are_those_of_the_records_where_items_say_others(copy: Path) -> None:
     edit_items(copy, "headed", lambda rows: [{**row, "id": f"forged-{row['id']}"} for row in rows])
     assert set(open_release(copy).ids("headed", 1024)) == {"tile-0", "tile-1"}
-
-
-@pytest.mark.parametrize(
-    ("wanted", "problem"),
-    [
-        ({"id": "tile-O", "dataset": "headed"}, "release: no example 'tile-O' in headed; did you mean 'tile-"),
-        ({"id": "zzz"}, "release: no example 'zzz' in headed, blanks, shown, inline$"),
-        ({"id": "tile-0", "length": "2K"}, "release: 'tile-0' is not at 2K; lengths: 1K$"),
-        ({"length": "2K"}, "release: no examples of 2K in headed, blanks, shown, inline; lengths: 1K$"),
-        ({"placement": 0.5}, "release: 'tile-0' is not at placement 0.5; placements: 0, 0.4, 1$"),
-        ({"dataset": "heded"}, "release: no dataset 'heded'; .*did you mean 'headed'"),
-    ],
-)
-def test_what_does_not_exist_is_answered_with_what_does(tiles: Path, wanted: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ReleaseError, match=f"^{problem}"):
-        found_in(tiles, **wanted)
 
 
 NIAH: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from claimed_png import claimed_png
 from once import linked
 from PIL import Image
 from tiny import Ran, command, records, relock, rewrite
@@ -133,21 +133,10 @@ def test_a_truncated_image_is_named_even_where_the_lock_has_it(release: Path) ->
     assert problems(release) == [image]
 
 
-def chunk(kind: bytes, data: bytes) -> bytes:
-    body = kind + data
-    return len(data).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
-
-
-def png_header(width: int, height: int) -> bytes:
-    """A PNG whose header names this many pixels, without any pixel data."""
-    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
-
-
 def test_an_image_over_the_limit_is_not_decoded(release: Path) -> None:
     for size in (9_000, 60_000):
-        write(release / IMAGE, png_header(size, size))
-        describe(release, **{IMAGE: png_header(size, size)})
+        write(release / IMAGE, claimed_png(size, size))
+        describe(release, **{IMAGE: claimed_png(size, size)})
         ((file, problem, said),) = problems(release)
         assert (file, problem) == (IMAGE, UNDECODED)
         assert said.startswith("9,000 × 9,000 pixels, limits.pixels" if size == 9_000 else "DecompressionBombError: ")

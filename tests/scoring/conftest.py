@@ -96,3 +96,9 @@ def records() -> dict[str, list[dict[str, Any]]]:
 def golds() -> list[dict[str, Any]]:
     """A line of predictions for every example, each the gold answer."""
     return [predicted(file, record) for file, records in RECORDS.items() for record in records]
+
+
+@pytest.fixture
+def docs(golds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A line with the gold answer for each of the five document questions."""
+    return [each for each in golds if each["file"] == "documentQA/mmlongdoc_K8.jsonl"]

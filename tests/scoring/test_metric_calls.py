@@ -36,12 +36,6 @@ BOO = f"KeyError: 'boo' (test_metric_calls.py, line {boo.__code__.co_firstlineno
 PER_EXAMPLE = ("score", "out_of_scope", "absent", "compared_answer")
 
 
-@pytest.fixture
-def docs(golds: list[Line]) -> list[Line]:
-    """A line with the gold answer for each of the five document questions."""
-    return [each for each in golds if each["file"] == DOCS]
-
-
 BROKEN: dict[str, tuple[str, object, str]] = {
     **{f"{name} raises": (name, boo, f"{name}(), {OF}{BOO}") for name in PER_EXAMPLE},
     **{f"{name} raises": (name, boo, f"{name}(): {BOO}") for name in ("usage", "close")},

@@ -252,15 +252,6 @@ def test_reasoning_in_outputs_of_the_public_code_is_stripped_behind_its_prefix(
         assert [line.score for line in scored(tmp_path / f"{len(options)}/scores")][:3] == scores
 
 
-def test_refusals_follow_the_order_of_what_was_answered(
-    public: Path, records: dict[str, list[Line]], tmp_path: Path
-) -> None:
-    rows = [{**row, "output": "Answer: I cannot tell"} for row in records[VH]]
-    scored_output(public, output(tmp_path / "out.json", rows, VH), tmp_path)
-    guesses = zip((0, 1, 1, 0, 0, 1), (1, 1, 1, 0, 0, 0), strict=True)
-    assert [line.score for line in scored(tmp_path / "scores")] == [guess == gold for guess, gold in guesses]
-
-
 def test_a_many_shot_file_of_others_asks_each_question_once(public: Path, golds: list[Line], tmp_path: Path) -> None:
     named = [line for line in golds if line["file"] == ICL]
     found = score(public / "ICL/food101_K8.json", named, tmp_path, "--json")

@@ -50,12 +50,6 @@ SKIP = {"prediction": None, "skipped": "context-length"}
 FEWER = "examples have fewer samples than others of their file"
 
 
-@pytest.fixture
-def docs(golds: list[Line]) -> list[Line]:
-    """A line with the gold answer for each of the five document questions."""
-    return [each for each in golds if each["file"] == DOCS]
-
-
 def sampled(of: Line, *said: str | None) -> list[Line]:
     """Lines with several answers to an example; None: the gold answer."""
     return [

@@ -357,18 +357,6 @@ def test_an_empty_answer_cut_off_while_reasoning_is_counted_like_an_unclosed_tag
     assert "reasoning: 1 prediction has reasoning that was cut off; only the text before it is scored\n" in text
 
 
-def test_what_cannot_be_scored_from_python_is_refused_by_name(public: Path, golds: list[Line], tmp_path: Path) -> None:
-    said = write(tmp_path, golds, "m.jsonl") / "m.jsonl"
-    for predictions, choices, fact in (
-        ([], {}, "no predictions are given"),
-        ([said, tmp_path / "n.jsonl"], {}, "n.jsonl: no such file or folder of predictions"),
-        ([said], {"metrics": (" ",)}, "metrics: expected at least one name"),
-        ([said], {"images": tmp_path / "none"}, "none: no such folder of images"),
-    ):
-        with pytest.raises(mm.ScoringError, match=fact):
-            mm.score(public, predictions, **choices)
-
-
 def test_judge_stands_for_every_metric_that_asks_a_judge(public: Path, tmp_path: Path) -> None:
     judge = ("--metrics", "judge", "--judge-url", "http://127.0.0.1:9/v1", "--judge-model", "j", "--dry-run", "--json")
     found = json.loads(score(public, [], tmp_path, *judge).out)

@@ -13,6 +13,7 @@ import needs
 import pytest
 from conversations import PICTURES, RESERVE, TURNS, byte_pairs, draw_conversation, templated
 from model_server import QUICK, serving
+from own_model import write_own
 from tiny import command
 
 import mmlongbench as mm
@@ -24,6 +25,7 @@ from mmlongbench.release.selection import Selection
 
 LENGTHS = ["8K", pytest.param("64K", marks=pytest.mark.rare), pytest.param("256K", marks=pytest.mark.rare)]
 EXAMPLES = 6
+ROOT = Path(__file__).parents[2]
 Message = dict[str, Any]
 
 
@@ -96,6 +98,23 @@ def test_speakers_are_shown(talk: Talk, tmp_path: Path) -> None:
     assert viewed.code == 0, viewed.err
     rows = "".join(path.read_text("utf-8") for path in (tmp_path / "site").rglob("*rows*"))
     assert rows.count('"speaker":') == TURNS + 1
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_a_reserve_for_the_chat_template_is_asked_for_only_if_it_is_not_counted(
+    tmp_path: Path, is_counted: bool
+) -> None:
+    write_own(tmp_path / "model")
+    counter = {"image": "qwen2.5-vl", "text": str(tmp_path / "model/tokenizer.json")}
+    counter |= {"template": str(tmp_path / "model")} if is_counted else {}
+    manifest, task = ROOT / "examples/chat/chat.yaml", ROOT / "examples/chat/chat.py"
+    chosen = ("--lengths", "2K", "--limit", "1", "--set", "chat.reserve=64", "--set", f"chat.counter={counter}")
+    built = command("build", manifest, "--out", tmp_path / "release", "--workers", "1", *chosen)
+    assert built.code == 0, built.err
+    shown = command("show", tmp_path / "release", "--task", task)
+    audited = command("audit", tmp_path / "release", "--task", task)
+    assert ("a chat template has about" in shown.out) is not is_counted
+    assert ("less than the 5 tokens a turn" in audited.out) is not is_counted
 
 
 def test_every_target_keeps_the_turns_or_names_what_it_leaves_out(talk: Talk, tmp_path: Path) -> None:

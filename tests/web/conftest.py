@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import needs
 import pytest
 from once import once
-from tiled import tiled
 from viewing import in_this_process
 
 if TYPE_CHECKING:
@@ -31,13 +30,6 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     with pytest.MonkeyPatch.context() as patch, in_this_process() as calls:
         patch.setenv("XDG_CACHE_HOME", str(once(tmp_path_factory, "viewer-cache", lambda folder: None)))
         yield calls
-
-
-@pytest.fixture(scope="module")
-def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory) as release:
-        yield release
 
 
 @pytest.fixture(scope="module")

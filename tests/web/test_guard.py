@@ -3,11 +3,10 @@
 import json
 import os
 import shutil
-import struct
-import zlib
 from pathlib import Path
 
 import pytest
+from claimed_png import claimed_png
 from once import linked
 from starlette.testclient import TestClient
 from viewing import serve, static, viewer
@@ -118,14 +117,6 @@ SECRET = "the content of a file outside"
 QUOTED = "tiles/\"><img src=x onerror=alert(1)>'.png"
 
 
-def bomb() -> bytes:
-    """The beginning of a picture of 900 million pixels."""
-    head = b"IHDR" + struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
-    data = b"IDAT" + zlib.compress(bytes(90_001))
-    chunks = (struct.pack(">I", len(each) - 4) + each + struct.pack(">I", zlib.crc32(each)) for each in (head, data))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
-
-
 @pytest.fixture(scope="module")
 def hostile(tiles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release with markup in every field of the first record, and with images that lead out or are none."""
@@ -139,7 +130,7 @@ def hostile(tiles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (images / "folder.png").symlink_to(folder, target_is_directory=True)
     os.mkfifo(images / "pipe.png")
     (images / "polyglot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + SVG)
-    (images / "bomb.png").write_bytes(bomb())
+    (images / "bomb.png").write_bytes(claimed_png(30_000, 30_000, bytes(90_001)))
     shutil.copy(images / "0.png", release / "mmlb_image" / QUOTED)
     path = release / "mmlb_data/tiles/headed_K1.jsonl"
     first, *others = path.read_text("utf-8").splitlines()

@@ -179,12 +179,6 @@ def test_the_page_of_an_audit_says_what_was_found_and_nothing_from_data_is_marku
     assert headings(without) == ["files"]
 
 
-def test_the_command_audit_writes_the_page(finished: Path, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    assert command("audit", finished, "--count-as", "claude", "--html", path, "-q").code == 0
-    assert path.read_text("utf-8").startswith("<!doctype html>")
-
-
 # Shortcuts.
 
 

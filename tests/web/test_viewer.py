@@ -19,7 +19,7 @@ import mmlongbench as mm
 HEADED = "tiles/headed_K1.jsonl"
 NUMBER = {name: at for at, name in enumerate(TASKS)}
 """The numbers of the datasets, and of their files."""
-K1, K2 = "documentQA/mmlongdoc_K1.jsonl", "documentQA/mmlongdoc_K2.jsonl"
+K2 = "documentQA/mmlongdoc_K2.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +31,6 @@ def asked(tiles: Path, scores: Path) -> TestClient:
 @pytest.fixture(scope="module")
 def documents(finished: Path) -> TestClient:
     return viewer(finished)
-
-
-@pytest.fixture
-def copy(tiles: Path, tmp_path: Path) -> Path:
-    return linked(tiles, tmp_path / "copy")
 
 
 def rows(client: TestClient, file: int = 0) -> list[dict[str, Any]]:
@@ -268,21 +263,6 @@ def test_a_line_that_is_no_record_is_a_row_that_says_why_and_one_without_an_id_h
     assert f"{HEADED}, example 3: " in client.get("/example-0-3.html").text
     assert client.get("/data/example-0-1-outline.json").status_code == 404
     assert client.get("/data/example-0-3-outline.json").status_code == 200
-
-
-def test_a_builder_is_asked_for_a_cluster_only_where_the_evidence_names_no_document(
-    finished: Path, tiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(builder: object, record: object) -> str:
-        raise mm.ReleaseError("no cluster")
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("builders.docvqa.builder.DocVQA.cluster", refuse)
-    monkeypatch.setattr("mmlongbench.task.builder.Builder.cluster", lambda self, record: f"about {record['id']}")
-    named = [json.loads(line)["doc_name"] for line in (finished / "mmlb_data" / K1).read_bytes().splitlines()]
-    found = rows(viewer(finished))
-    assert [(each["fault"], each["document"]) for each in found] == [(False, name) for name in named]
-    assert [each["document"] for each in rows(viewer(tiles))] == [f"about tile-{tile}" for tile in (0, 0, 0, 1, 1, 1)]
 
 
 def test_public_files_of_others_open_without_lock_items_and_images(finished: Path, tmp_path: Path) -> None:

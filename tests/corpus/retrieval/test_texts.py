@@ -243,11 +243,6 @@ def test_spellings_of_a_quantity_lead_to_each_other(value: int, unit: str) -> No
         assert plain in usual_spellings(spelling)
 
 
-@given(st.text(max_size=20))
-def test_a_text_is_its_own_first_spelling(text: str) -> None:
-    assert usual_spellings(text)[0] == text
-
-
 _WORDS = ["a", "and", "dozen", "half", "hundred", "million", "one", "or", "six", "thousand", "to", "½", "3", "1,5", "-"]
 
 
@@ -258,7 +253,9 @@ _WORDS = ["a", "and", "dozen", "half", "hundred", "million", "one", "or", "six",
 )
 def test_no_text_breaks_the_search_for_numbers(text: str) -> None:
     assert all(isinstance(number, float) and number == number for number in numbers_in(text))  # none is NaN
-    assert all(isinstance(spelling, str) for spelling in usual_spellings(text))
+    first, *others = usual_spellings(text)
+    assert first == text
+    assert all(isinstance(spelling, str) for spelling in others)
     assert value_of(text) is None or isinstance(value_of(text), float | int)
 
 
