@@ -1,12 +1,13 @@
-"""A draft: what a builder declares about one example before the example has a length.
+"""A draft: what a task or a builder declares about one example before the example has a length.
 
-It holds the units, the questions, and the order in which units are taken. A builder never sees the length, the depth or
+It holds the units, the questions, and the order in which units are taken. A task never sees the length, the depth or
 the token counter, so it cannot cut, count or place anything.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from mmlongbench.prompt import Image, Part, Shown, Turn
@@ -183,42 +184,69 @@ class Rendering:
     """Turns a unit of the draft into the unit that is shown, with the same id and place."""
 
 
-@dataclass(frozen=True, slots=True)
 class Draft:
-    """One context and its question, before the context has a length. A `Task` needs the first two fields only."""
+    """What the contexts of a row are made of. Most need the first four fields."""
+
+    def __init__(
+        self,
+        required: tuple[Unit, ...],
+        take_order: TakeOrder,
+        question: str | Sequence[Part] | Wording | None = None,
+        answer: object = None,
+        fields: Mapping[str, Any] = MappingProxyType({}),
+        one_of: Sequence[Unit] = (),
+        *,
+        instruction: tuple[Part, ...] = (),
+        closing: Closing | None = None,
+        noted: tuple[str, ...] = (),
+    ) -> None:
+        self.required = required
+        """Units that every context shows: needles, gold pages."""
+        self.take_order = take_order
+        """The order in which others are taken, mostly `InOrder`."""
+        self.question = question
+        """The question alone; None: what `question(row)` returns."""
+        self.answer = answer
+        """The answer; None: `row.answer`, or that of `answer(example)`."""
+        self.fields = fields
+        """What the record has besides the fields of the row."""
+        self.one_of = one_of
+        """Units of which every context must show at least one."""
+        self.instruction = instruction
+        """The text before the units; empty: that of the task."""
+        self.closing = closing
+        """How the last units are exchanged to come close to the budget."""
+        self.noted = noted
+        """Phrases about the question, which the lock counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextDraft:
+    """One context and its questions, before the context has a length. A `Task` gets it from a `Draft`."""
 
     required: tuple[Unit, ...]
-    """The units of every context: needles (without a place), gold pages."""
     take_order: TakeOrder
-    """The order in which other units are taken as long as they fit, mostly `InOrder(units)`."""
-    question: str | Sequence[Part] | Wording | None = None
-    """The question alone; None: what `question(row)` of the task returns."""
-    answer: object = None
-    """Its answer at every length; None: the row's field `answer`, or what `answer(example)` of the task returns."""
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    """What the record has besides the fields of the row."""
+    id: str = ""
+    """The released id: that of the row, or of a context that several rows share."""
+    instruction: tuple[Part, ...] = ()
+    questions: tuple[Question, ...] = ()
+    """The finished questions. Several share a context, which has room for the costliest of them."""
+    separator: str = SEPARATOR
     one_of: Sequence[Unit] = ()
     """Units of the take order of which a context must show at least one; without, the question is rejected at that
     length."""
-    instruction: tuple[Part, ...] = ()
-    """What stands before the units, and ends with a newline; empty: `instruction` of the task."""
-    separator: str = SEPARATOR
-    """The text between two units; that of a `Task` is its attribute `separator`."""
     closing: Closing | None = None
     """How the last units are exchanged to come close to the budget; None: they are not."""
     noted: tuple[str, ...] = ()
     """Phrases about the question, such as `joined by title`; the lock counts them over all examined questions."""
-    id: str = ""
-    """The released id: that of the row, or of a context that several rows share."""
-    questions: tuple[Question, ...] = ()
-    """The finished questions. Several share a context, which has room for the costliest of them."""
     rendered_as_text: Rendering | None = None
     """The form in which the prompt shows the chosen units, if not their own; none is left out to make room for it."""
     family: str = ""
     """A name shared by contexts that show the same groups: if one runs out of units, all may show more groups."""
     in_turns: bool = False
-    """Whether the context is a conversation, in which a unit without turns is said by the user; that of a `Task` is its
-    attribute `in_turns`."""
+    """Whether the context is a conversation, in which a unit without turns is said by the user."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why units with certain images are left out, by the path of the image."""
 
     def __post_init__(self) -> None:
         """Give required units without a role theirs."""

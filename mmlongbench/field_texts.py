@@ -51,7 +51,7 @@ class _Docstring:
     def __get__(self, instance: object, owner: type) -> str:
         lines = []
         for name, text in field_texts(owner).items():
-            lines += textwrap.wrap(f"{name}: {text}", 100, subsequent_indent="    ", break_on_hyphens=False)
+            lines += textwrap.wrap(f"{name}: {text}", 72, subsequent_indent="    ", break_on_hyphens=False)
         return "\n".join([self._text, _HEAD, *(f"    {line}" for line in lines)]) if lines else self._text
 
 

@@ -131,7 +131,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
             may_lack_answers=is_long,
         )
 
-    def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         documents, options = sources.documents, self.options
         own = documents[row.doc]
         check(row, options)
@@ -145,7 +145,7 @@ class DocVQA(mt.advanced.ExaminingBuilder[DocumentQuestion]):
         as_text = instruction(options.answer_form, is_text=True)
         rendering = mt.advanced.Rendering((as_text,), partial(with_text, documents)) if options.renders_text else None
         parts = question_parts(asked.label(own), row.question)
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             chosen.required,
             mt.Chain(chosen.rest),
             id=row.id,

@@ -84,11 +84,11 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
         shown = {kind for domain in domains for kind in self._table(sources, domain)[: self.options.most_classes]}
         return lambda row: row.kind in shown
 
-    def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return the context of the set that is drawn for a test image, with the question about this image alone."""
         return self._context(sources.image_classes.classes[row.kind].domain, self._set_of(row, sources), [row], sources)
 
-    def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.Draft]:
+    def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.advanced.ContextDraft]:
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
             domains.setdefault(sources.image_classes.classes[row.kind].domain, []).append(row)
@@ -151,7 +151,9 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
     def _set_of(self, row: ClassifiedImage, sources: mt.Sources) -> int:
         return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
-    def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> mt.Draft:
+    def _context(
+        self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources
+    ) -> mt.advanced.ContextDraft:
         table, images, draws = self._table(sources, domain), sources.images, sources.draws.at("set", number)
         classes = {kind: sources.image_classes.classes[kind] for kind in table}
 
@@ -183,7 +185,9 @@ class ManyShot(mt.advanced.SharedContextBuilder[ClassifiedImage]):
             data = {**about, "image": path, "kind": row.kind}
             questions.append(mt.advanced.Question(row.id, _ask(path), data, row.kind, is_asked))
         id = f"{name}, set {number}"
-        return mt.Draft((), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain)
+        return mt.advanced.ContextDraft(
+            (), rounds, id=id, instruction=(INSTRUCTION,), questions=tuple(questions), family=domain
+        )
 
 
 def _exemplar(id: str, path: str, label: int, kind: str | None = None, excluded: str = "") -> mt.Unit:

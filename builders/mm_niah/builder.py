@@ -111,7 +111,7 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
             is_answer_of_context=is_count,
         )
 
-    def draft(self, row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         check_row(row, self.options.task, self.options.needle)
         names, right = row.shown, -1
         if row.choices:
@@ -141,7 +141,7 @@ class MMNIAH(mt.advanced.Builder[HaystackQuestion]):
             mt.Unit(needle.id, shown.get(needle.id, needle.text), between_sentences=not needle.image)
             for needle in row.needles
         ]
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             tuple(required),
             mt.Chain((partial(haystack, row, sources, draws, self.options.mode, asked_about),)),
             id=row.id,

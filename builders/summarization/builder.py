@@ -92,7 +92,7 @@ class Summary(mt.advanced.Builder[Summarised]):
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
-    def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         kind = self.options.kind
         if row.kind != kind:
             todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
@@ -124,7 +124,7 @@ class Summary(mt.advanced.Builder[Summarised]):
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
         question, opening = mt.advanced.Question(row.id, _ask(kind), about), (INSTRUCTIONS[kind],)
         rendered = mt.advanced.Rendering(opening, as_text) if is_text and not packs_text else None
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             (first,),
             mt.InOrder(others),
             id=row.id,

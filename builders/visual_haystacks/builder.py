@@ -63,7 +63,7 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
             paper_images=_PAPER_IMAGES[self.options.needles],
         )
 
-    def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         if twice := next((name for name in row.needles if row.needles.count(name) > 1), ""):
             raise refused("needle-twice", "needles that differ", twice, "needles", "name each needle once")
         if both := next((name for name in row.needles if name in row.negatives), ""):
@@ -75,7 +75,7 @@ class VisualHaystack(mt.advanced.Builder[PhotographQuestion]):
         paths = {name: sources.images[name].path for name in row.needles}
         data = {"row": row, "needles": [*paths.values()]}
         has_distractors = self.options.context == "haystack"
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             tuple(mt.Unit(name, mt.Image(path), None, "needle") for name, path in paths.items()),
             mt.Chain((lambda: _distractors(row, sources.images, draws),) if has_distractors else ()),
             id=row.id,

@@ -67,7 +67,7 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
             paper_images=(1.0,) * 5,
         )
 
-    def draft(self, row: EntityQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: EntityQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return a draft. Gold passages have no place, because a depth or a permutation places them. Hard negatives are
         taken by rank. Random negatives follow if the manifest allows them. A reject also notes how the question's
         article was found.
@@ -87,7 +87,7 @@ class VRAG(mt.advanced.Builder[EntityQuestion]):
                     yield _unit(passage, "negative", (draws.rank("place", passage.id),), is_random=is_random)
 
         question = mt.advanced.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             required=tuple(_unit(passage, "gold", None) for passage in query.facts.gold),
             take_order=mt.Chain((negatives,)),
             id=row.id,

@@ -5,6 +5,7 @@ texts of pages, hard negatives and prices of texts stay on disk.
 import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -39,7 +40,7 @@ from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
-from mmlongbench.draft import Draft
+from mmlongbench.draft import ContextDraft, Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, DraftError, Fault, SourceChangedError
 from mmlongbench.io.sqlite_rows import Store
@@ -220,11 +221,12 @@ class Dataset:
         """Return the draws of a question; they do not depend on the length."""
         return Draws((self.spec.seed, self.spec.drawn_name, id))
 
-    def draft(self, row: Row) -> Draft:
+    def draft(self, row: Row) -> ContextDraft:
         """Return the draft that the builder makes of a row, with what its task says once for all rows."""
         draft = self.builder.draft(row, self.sources, self.draws(row.id))
         if isinstance(self.builder, Task) and isinstance(draft, Draft) and draft.question is None:
-            draft = replace(draft, question=self.builder.question(row)) if not draft.questions else draft
+            draft = copy(draft)
+            draft.question = self.builder.question(row)
         if fault := draft_fault(draft):
             raise DraftError(fault)
         return self.builder.completed(draft, row)

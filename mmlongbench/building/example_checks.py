@@ -14,7 +14,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias, cast, get_args
 
-from mmlongbench.draft import NEEDLES, Draft, Question, Role, TakeOrder, Unit, Wording
+from mmlongbench.draft import NEEDLES, ContextDraft, Draft, Question, Role, TakeOrder, Unit, Wording
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
@@ -51,7 +51,7 @@ class ExampleChecks:
         self._passed: dict[int, Unit] = {}
         """The units of the last example that passed `check_units`, by their identity."""
 
-    def check_draft(self, draft: Draft, row: Row) -> None:
+    def check_draft(self, draft: ContextDraft, row: Row) -> None:
         """Refuse a draft unless it has exactly one question, with the id of the row, and no gold unit has a place if
         there are placements.
         """
@@ -268,7 +268,8 @@ class ExampleChecks:
 
 def draft_fault(draft: object) -> str:
     """Return which field of a draft has a wrong type, of a required unit, or of a question; empty if none has."""
-    return _fault(draft, Draft) if isinstance(draft, Draft) else f"returned {_a(draft)}, expected a Draft"
+    known = isinstance(draft, Draft | ContextDraft)
+    return _fault(draft, type(draft)) if known else f"returned {_a(draft)}, expected a Draft"
 
 
 def unit_fault(unit: object) -> str:
@@ -308,16 +309,23 @@ def _a(value: object) -> str:
 
 _TUPLE, _PART, _PARTS, _CALL = (tuple, list), (str, Image), "a tuple of texts and images", cast("type", Callable)
 _COMMA = ", such as (x,) with its comma"
-_FIELDS: dict[type, tuple[tuple[str, tuple[type, ...], tuple[type, ...], str], ...]] = {
+_Field: TypeAlias = tuple[str, tuple[type, ...], tuple[type, ...], str]
+_DRAFT: tuple[_Field, ...] = (
+    ("required", _TUPLE, (Unit,), f"a tuple of mt.Unit{_COMMA}"),
+    ("take_order", (TakeOrder,), (), "a TakeOrder such as mt.InOrder(units)"),
+    ("one_of", _TUPLE, (Unit,), "a tuple or list of mt.Unit"),
+    ("instruction", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
+    ("noted", _TUPLE, (str,), f"a tuple of texts{_COMMA}"),
+)
+_FIELDS: dict[type, tuple[_Field, ...]] = {
     Draft: (
-        ("required", _TUPLE, (Unit,), f"a tuple of mt.Unit{_COMMA}"),
-        ("take_order", (TakeOrder,), (), "a TakeOrder such as mt.InOrder(units)"),
+        *_DRAFT,
         ("question", (str, *_TUPLE, Wording, NoneType), _PART, f"a text, {_PARTS}, or mt.Wording"),
         ("fields", (dict, Mapping), (), "a dict"),
-        ("one_of", _TUPLE, (Unit,), "a tuple or list of mt.Unit"),
-        ("instruction", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
+    ),
+    ContextDraft: (
+        *_DRAFT,
         ("separator", (str,), (), "a text"),
-        ("noted", _TUPLE, (str,), f"a tuple of texts{_COMMA}"),
         ("questions", _TUPLE, (Question,), f"a tuple of mt.advanced.Question{_COMMA}"),
     ),
     Question: (("parts", _TUPLE, _PART, _PARTS), ("wording", (Wording, NoneType), (), "mt.Wording")),

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from mmlongbench.building.example_checks import JUDGED
-from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
+from mmlongbench.checking.findings import Failure, Outcome, Skipped
 from mmlongbench.checking.world import World
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.draft import NEEDLES
@@ -15,6 +15,7 @@ from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
 from mmlongbench.packing.pack import PackedExample
+from mmlongbench.prompt import Image
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Evidence, Metric, ScoringInput, Settings
 from mmlongbench.task.rows import Record
@@ -30,23 +31,17 @@ _RARE = 0.01
 _FULL = 1 - 1e-9
 _SHORT = 60
 """The most characters of a field that is tried as an answer."""
+_READ, _MOST_READ = 200, 4
+"""How many characters of a text, and how many gold units, are shown for people to read."""
 
 
 # ---- Where answers stand
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """An example with its answers, as far as they are texts."""
-
-    example: PackedExample
-    answers: tuple[str, ...]
-    is_free: bool
-    """Whether the question offers no answers."""
-
-
-def _answered(world: World) -> Iterator[_Answered]:
-    """Yield the examples of the longest contexts, which hold the shorter ones; they are the same at all placements."""
+def _answered(world: World) -> Iterator[tuple[PackedExample, tuple[str, ...], bool]]:
+    """Yield the examples of the longest contexts, which hold the shorter ones and are the same at all placements; each
+    with its answers, as far as they are texts, and with whether the question offers no answers.
+    """
     for _, examples in world.packed(world.longest):
         for example in examples if world.is_shared else examples[:1]:
             record = world.record(example)
@@ -56,18 +51,17 @@ def _answered(world: World) -> Iterator[_Answered]:
             # Numbers of options or labels, and plain words like yes, are left out.
             texts = [text for text in (gold if isinstance(gold, list) else [gold]) if isinstance(text, str)]
             known = [text for text in texts if text.strip() and text.strip().lower().rstrip(".") not in _PLAIN_WORDS]
-            yield _Answered(example, tuple(known), choices is None)
+            yield example, tuple(known), choices is None
 
 
 def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
-    """Yield every question with a negative whose text holds an answer."""
-    for each in _answered(world):
-        negatives = [unit for unit in each.example.units if unit.role == "negative" and unit.text.strip()]
-        held = ((unit, answer) for answer in each.answers for unit in negatives if contains(unit.text, answer))
+    for example, answers, _ in _answered(world):
+        negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
+        held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
         if found := next(held, None):
             said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
             todo = "leave such a unit out, or give it the role own"
-            yield Failure(f"{said}; {todo}", "draft()", each.example.id, world.longest)
+            yield Failure(f"{said}; {todo}", "draft()", example.id, world.longest)
 
 
 def _question(example: PackedExample) -> str:
@@ -79,7 +73,6 @@ def _padding(example: PackedExample) -> str:
 
 
 def _heads(example: PackedExample) -> str:
-    """Return the heads of gold units, if no other unit has one."""
     golds = [unit.role in NEEDLES for unit in example.units]
     is_alone = not any(unit.head.strip() for unit, gold in zip(example.units, golds, strict=True) if not gold)
     return "\n".join(unit.head for unit, gold in zip(example.units, golds, strict=True) if gold and is_alone)
@@ -98,31 +91,30 @@ def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
     """Yield places where free answers stand, although they should not, more often than chance explains; and a note on
     other such answers. Chance is how often the answers of the other questions stand there.
     """
-    asked = [each for each in _answered(world) if each.is_free and each.answers]
+    asked = [(example, answers) for example, answers, is_free in _answered(world) if is_free and answers]
     for place, (read, method, todo) in _PLACES.items():
-        hits, strange, tried = list[tuple[_Answered, str]](), 0, 0
-        for each in asked:
-            text = read(each.example)
-            own = [answer for answer in each.answers if len(answer.strip()) >= _NO_CHANCE]
+        hits, strange, tried = list[tuple[str, str]](), 0, 0  # the row, the answer
+        for example, answers in asked:
+            text = read(example)
+            own = [answer for answer in answers if len(answer.strip()) >= _NO_CHANCE]
             if not text.strip() or not own:
                 continue
-            hits += [(each, answer) for answer in own if contains(text, answer)][:1]
-            for other in (other for other in asked if not set(other.answers) & set(each.answers)):
+            hits += [(example.id, answer) for answer in own if contains(text, answer)][:1]
+            for others in (others for _, others in asked if not set(others) & set(answers)):
                 tried += 1
-                strange += any(contains(text, answer) for answer in other.answers if len(answer) >= _NO_CHANCE)
+                strange += any(contains(text, answer) for answer in others if len(answer) >= _NO_CHANCE)
         if not hits:
             continue
         first = next((hit for hit in hits if len(hit[1].split()) >= _SENTENCE), None)
         if first or _reached(len(hits), len(asked), (strange + 1) / (tried + 2)) < _RARE:
-            each, answer = first or hits[0]
+            row, answer = first or hits[0]
             said = f"the answer {answer[:60]!r} stands in {place}, as do those of {len(hits)} of {len(asked)} questions"
-            yield Failure(f"{said}; {todo}", method, each.example.id, world.longest)
+            yield Failure(f"{said}; {todo}", method, row, world.longest)
         else:
-            yield Note(f"the answer of {len(hits)} of {len(asked)} questions stands in {place}")
+            yield f"the answer of {len(hits)} of {len(asked)} questions stands in {place}"
 
 
 def _reached(hits: int, of: int, chance: float) -> float:
-    """Return the probability of at least so many hits."""
     return sum(math.comb(of, n) * chance**n * (1 - chance) ** (of - n) for n in range(hits, of + 1))
 
 
@@ -142,21 +134,55 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
     answer that stands in a gold unit.
     """
     builder, name, has_evidence = world.dataset.builder, world.dataset.spec.builder, False
-    for each in _answered(world):
-        record, example, gold = world.record(each.example), each.example, each.example.units
+    for example, answers, _ in _answered(world):
+        record, gold = world.record(example), example.units
         with calling("builder", name, "evidence() or needles()", world.row(example)):
             evidence, needles = builder.evidence(record), builder.needles(record)
         if evidence is not None and (said := _unshown(evidence, example)):
             yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
         given = " ".join(needle for needle in needles or () if isinstance(needle, str))
         text = " ".join(unit.text for unit in gold if unit.role in NEEDLES)
-        for answer in each.answers if given else ():
+        for answer in answers if given else ():
             if contains(text, answer) and not contains(given, answer):
                 said = f"the answer {answer[:60]!r} stands in a needle, and not in what it returns; return whole texts"
                 yield Failure(said, "needles()", example.id, world.longest)
         has_evidence |= evidence is not None or bool(given)
     if not has_evidence:
-        yield Skipped("records name neither evidence nor needles that are texts")
+        raise Skipped("records name neither evidence nor needles that are texts")
+
+
+def example_to_read(world: World) -> Iterator[tuple[str, str]]:
+    """Yield the parts of `CheckedDataset.example`, each with its name."""
+    example = next((example for _, example in world.every_example()), None)
+    if example is None:
+        return
+    builder, record, row = world.dataset.builder, world.record(example), world.row(example)
+    with calling("builder", world.dataset.spec.builder, "question_of(), choices() or evidence()", row):
+        question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
+    right = choices.offered[choices.right] if choices else ""
+    answer = str(right.path if isinstance(right, Image) else right or world.answer_of(example))
+    yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))
+    yield "question", _one_line(question or _question(example))
+    yield "answer", _one_line(answer)
+    units = [unit for host in example.units for unit in (host, *host.needles)]
+    golds = [unit for unit in units if unit.role in NEEDLES]
+    if evidence and evidence.pages:
+        pages = ", ".join(f"{page + 1}" for page in evidence.pages)
+        yield "evidence", f"page {pages} of {evidence.document}, counted from 1"
+    elif builder.spec.is_answer_of_context or not golds:
+        yield "made from", f"the {len(example.units)} units that are shown"
+    images = world.dataset.sources.images if world.dataset.sources.has_images else None
+    for unit in golds[:_MOST_READ]:
+        names = [(images and images.origin(path)) or path for path in unit.images]
+        texts = (part for part in unit.parts if isinstance(part, str))
+        yield unit.label or unit.role, _one_line(" ".join((*texts, *names)), answer)
+
+
+def _one_line(text: str, around: str = "") -> str:
+    """Return the beginning of a text, or what stands around another text in it."""
+    text = " ".join(text.split())
+    at = max(0, text.casefold().find(" ".join(around.casefold().split())) - _READ // 2) if len(text) > _READ else 0
+    return f"{'…' if at else ''}{text[at : at + _READ]}{'…' if at + _READ < len(text) else ''}"
 
 
 # ---- What the metric gives
@@ -165,18 +191,17 @@ _Asked: TypeAlias = tuple[PackedExample, Record, ScoringInput, str]
 """An example, its record, what the metric sees of it, and the output that scores full."""
 
 
-def _metrics(world: World) -> tuple[Metric, Metric] | Skipped:
-    """Return the metric, and the metric under rules that do not guess if there is no answer; or why it cannot score."""
+def _metrics(world: World) -> tuple[Metric, Metric]:
     bound = world.dataset.plan.bound
     name = bound.task.metric
     if name.startswith(JUDGED):
-        return Skipped(f"metric {name!r} asks a judge")
+        raise Skipped(f"metric {name!r} asks a judge")
     try:
         with calling("metric", name, "__init__()"):
             metric = bound.metric(Settings())
             return metric, bound.metric(Settings(profile="ours")) if "ours" in metric.offered() else metric
     except ScoringError as error:  # it needs a judge, or documents
-        return Skipped(str(error))
+        raise Skipped(str(error)) from error
 
 
 def _asked(world: World, metric: Metric) -> Iterator[_Asked]:
@@ -192,15 +217,11 @@ def _asked(world: World, metric: Metric) -> Iterator[_Asked]:
 
 
 def answers_score_full(world: World) -> Iterator[Outcome]:
-    """Yield every example whose answer, given as a model's output, does not score full, or whose empty output does."""
-    metrics = _metrics(world)
-    if isinstance(metrics, Skipped):
-        yield metrics
-        return
-    metric, plain = metrics
-    has_answer = False
-    for example, _, asked, answer in _asked(world, metric):
-        has_answer = True
+    metric, plain = _metrics(world)
+    asked_of = list(_asked(world, metric))
+    if not asked_of:
+        raise Skipped(f"metric {metric.name!r} has no output that scores full (Metric.full_answer)")
+    for example, _, asked, answer in asked_of:
         with calling("metric", metric.name, "score()", about=f"the answer {asked.answer!r:.60}"):
             full, empty = metric.score(replace(asked, prediction=answer)), plain.score(asked)
         said = ""
@@ -211,23 +232,16 @@ def answers_score_full(world: World) -> Iterator[Outcome]:
             said = f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.answer!r:.60}"
         if said:
             yield Failure(said, "record()", example.id, world.longest)
-    if not has_answer:
-        yield Skipped(f"metric {metric.name!r} has no output that scores full (Metric.full_answer)")
 
 
 def wrong_answers_do_not_score_full(world: World) -> Iterator[Outcome]:
     """Yield a metric that gives the full score for any text, the answers of other questions, all answers at once, or
     another field of the record. A metric of the engine follows its paper, so there this is a note.
     """
-    metrics = _metrics(world)
-    if isinstance(metrics, Skipped):
-        yield metrics
-        return
-    metric, _ = metrics
+    metric, _ = _metrics(world)
     first = {each[0].id: each for each in reversed(list(_asked(world, metric)))}
     if len(first) < 2:  # no other answers to compare with
-        yield Skipped("fewer than two questions have an output that scores full")
-        return
+        raise Skipped("fewer than two questions have an output that scores full")
     code = world.dataset.plan.bound.code
     is_ours = "metric" in code and code["metric"].distribution == ENGINE
     hits: dict[str, list[tuple[str, str]]] = {}
@@ -252,4 +266,4 @@ def wrong_answers_do_not_score_full(world: World) -> Iterator[Outcome]:
         # some questions may have the same answer in other words
         if len({id for id, _ in found}) * 2 > len(first):
             said = f"metric {metric.name!r} gives {what} the full score"
-            yield Note(said) if is_ours else Failure(f"{said}: {found[0][1]}", "score()", found[0][0], world.longest)
+            yield said if is_ours else Failure(f"{said}: {found[0][1]}", "score()", found[0][0], world.longest)

@@ -14,10 +14,19 @@ from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import QUESTIONS, RowCounts
-from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped, failure_of
+from mmlongbench.checking.answers import example_to_read
+from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Outcome, Skipped, failure_of
 from mmlongbench.checking.repeatable import ids_stay, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, DRAFTS, EVERY, IDS, KEPT, ROWS, RULES
-from mmlongbench.checking.second_process import WORKERS, BuiltRelease, difference, digest_of, look_again, prompts
+from mmlongbench.checking.second_process import (
+    WORKERS,
+    BuiltRelease,
+    difference,
+    digest_of,
+    look_again,
+    packed_prompts,
+    prompts,
+)
 from mmlongbench.checking.world import World
 from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError
 from mmlongbench.io.locations import LocalPath
@@ -51,6 +60,7 @@ class _DatasetCheck:
     world: World | None = None
     """The dataset with its questions; None if they could not be chosen."""
     is_built: bool = False
+    example: tuple[tuple[str, str], ...] = ()
 
     @property
     def release(self) -> Path:
@@ -62,13 +72,13 @@ class _DatasetCheck:
         notes: list[str] = []
         try:
             for outcome in outcomes:
-                if isinstance(outcome, Skipped):
-                    self.findings.append(Finding(rule, self.spec.name, "skipped", outcome.reason))
-                    return
-                if isinstance(outcome, Note):
-                    notes.append(outcome.text)
+                if isinstance(outcome, str):
+                    notes.append(outcome)
                 else:
                     failures.append(outcome)
+        except Skipped as why:
+            self.findings.append(Finding(rule, self.spec.name, "skipped", str(why)))
+            return
         except ERRORS as error:
             failures.append(failure_of(error))
         found = Finding(rule, self.spec.name, "holds", "; ".join(notes))
@@ -113,6 +123,7 @@ def check(
                 plugins_of(dataset.spec),
                 len(dataset.world.rows) if dataset.world else 0,
                 dataset.lengths,
+                dataset.example,
             )
             for dataset in datasets
         ),
@@ -171,7 +182,6 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
 
 
 def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
-    """Yield a failure if no question was kept, and a note on rejected rows."""
 
     def listed(reasons: Mapping[str, int]) -> str:
         return ", ".join(f"{count} × {reason}" for reason, count in reasons.items())
@@ -180,7 +190,7 @@ def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
     if counts.kept:
         if counts.rejected:
-            yield Note(f"rows were rejected: {listed(counts.rejected)}")
+            yield f"rows were rejected: {listed(counts.rejected)}"
         return
     said = listed({**counts.rejected, **counts.skipped}) or "nothing was read"
     said = f"none of {counts.read} rows is kept ({said})"
@@ -189,7 +199,6 @@ def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
 
 
 def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:
-    """Let a second process audit and build every release that was built, and keep what it found in the worlds."""
     worlds = [(dataset, dataset.world) for dataset in datasets if dataset.is_built and dataset.world]
     releases = []
     for dataset, world in worlds:
@@ -198,9 +207,11 @@ def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -
             spec = spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
         with suppress(PluginCallError):  # then another rule fails
             world.prompts = list(prompts(world.release, world.tasks))
-        digests = tuple(digest_of(prompt) for _, _, prompt in world.prompts)
-        again = dataset.folder / "again"
-        releases.append(BuiltRelease(Manifest(datasets=(spec,)), dataset.release, again, sources, workers, digests))
+        world.packed_prompts = list(packed_prompts(world))
+        digests = [tuple(digest_of(text) for *_, text in each) for each in (world.prompts, world.packed_prompts)]
+        manifest, again = Manifest(datasets=(spec,)), dataset.folder / "again"
+        given = (dataset.release, again, sources, workers, digests[0], dataset.lengths, digests[1])
+        releases.append(BuiltRelease(manifest, *given))
     for (dataset, world), look in zip(worlds, look_again(releases, folder), strict=True):
         world.look = look
         world.difference = None if look.build_error else difference(dataset.release, dataset.folder / "again")
@@ -219,3 +230,6 @@ def _run_rules(dataset: _DatasetCheck) -> None:
             not_run(rule, NO_RELEASE)
         else:
             dataset.add(rule, find(dataset.world))
+    if dataset.world:
+        with suppress(*ERRORS):  # a rule has named it
+            dataset.example = tuple(example_to_read(dataset.world))

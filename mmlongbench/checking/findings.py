@@ -2,29 +2,23 @@
 
 from dataclasses import dataclass
 from traceback import format_exception
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from mmlongbench.errors import error_text
 from mmlongbench.manifest.binding import PluginCallError
 
-_BEFORE, _SHOWN = 12, 60
-"""How many characters of a long value are shown before the first difference, and how many are shown altogether."""
 Status: TypeAlias = Literal["holds", "fails", "skipped", "not run"]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One case in which a rule does not hold."""
+class Failure(NamedTuple):
+    """One case in which a rule does not hold; its values are those of the `Finding`."""
 
     detail: str
-    """What was expected and what was found."""
     method: str = ""
-    """The method of the task to correct, such as `draft()`."""
     row: str = ""
     length: int = 0
-    """The length in tokens at which it was found; 0 if it is not about one length."""
     place: str = ""
-    """The file and the line of the row; empty: `check` looks it up."""
+    """Empty: `check` looks it up."""
     traceback: str = ""
 
 
@@ -36,38 +30,29 @@ def failure_of(error: Exception, row: str = "", length: int = 0) -> Failure:
     return Failure(error_text(error), row=row, length=length, traceback=seen)
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that a user should know about a rule that holds."""
-
-    text: str
+class Skipped(Exception):
+    """A rule does not apply to a dataset, or cannot be checked; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """Why a rule does not apply to a dataset, or cannot be checked."""
+class SecondLook:
+    """What the second process found in a release."""
 
-    reason: str
-
-
-def two_values(before: object, after: object) -> str:
-    """Return two different values as text; of long values, only the part around the first difference.
-
-    >>> two_values("a", "b")
-    "'a', then 'b'"
-    """
-    one, other = repr(before), repr(after)
-    same = next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
-    start = max(0, same - _BEFORE) if same > 2 * _BEFORE else 0
-    return f"{_excerpt(one, start)}, then {_excerpt(other, start)}"
+    rows: str = ""
+    """A digest of all rows of the source, in their order; empty if they could not be read."""
+    failures: tuple[Failure, ...] = ()
+    """The first prompt that could not be rebuilt, and what the audit found."""
+    build_error: str = ""
+    """Why there is no second release; empty if there is one."""
+    prompt: tuple[int, str] | None = None
+    """The first prompt that differs from that of the first process: its place among all, and its text."""
+    packed: tuple[int, str] | None = None
+    """The same of `packed_prompts`."""
 
 
-def _excerpt(text: str, start: int) -> str:
-    return f"{'…' if start else ''}{text[start : start + _SHOWN]}{'…' if len(text) > start + _SHOWN else ''}"
-
-
-Outcome: TypeAlias = Failure | Note | Skipped
-"""What a rule yields. A rule that yields nothing holds."""
+Outcome: TypeAlias = Failure | str
+"""What a rule yields: a case in which it does not hold, or a note on a rule that holds. One that does not apply raises
+`Skipped`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +95,9 @@ class CheckedDataset:
     """The number of questions of the small release; 0 if it could not be built."""
     lengths: tuple[int, ...]
     """The lengths of the small release, in tokens."""
+    example: tuple[tuple[str, str], ...] = ()
+    """A question for people to read, since no rule can see that a plausible answer is wrong: its row, the question, the
+    answer, and the gold units of its context by their labels or roles."""
 
 
 @dataclass(frozen=True, slots=True)

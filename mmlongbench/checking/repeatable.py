@@ -12,13 +12,14 @@ from pathlib import Path
 
 from mmlongbench.building.example_checks import difference
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.checking.findings import Failure, Note, Outcome, two_values
+from mmlongbench.checking.findings import Failure, Outcome
 from mmlongbench.checking.world import World
-from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.draft import ContextDraft, Unit
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.files import read_regular
 from mmlongbench.manifest.binding import Bound, calling
 from mmlongbench.manifest.plugins import ENGINE, plugin_code, reader_type
+from mmlongbench.release.diff import against
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row, SourcePaths
 
@@ -33,16 +34,15 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def rows_are_the_same_twice(bound: Bound, sources: SourcePaths) -> Iterator[Outcome]:
-    """Yield the first row that differs when a source is read again with a new reader."""
     readings = (read_rows(bound.reader_type(), sources, name=bound.spec.reader) for _ in range(2))
     for number, (row, other) in enumerate(zip_longest(*readings), 1):
         if row == other:
             continue
-        said = two_values(row, other) if row and other else "it is there only once"
+        said = against(row, other) if row and other else "it is there only once"
         if isinstance(row, Row) and isinstance(other, Row):
             before, after = row.model_dump(), other.model_dump()
             name = next((name for name in before if before[name] != after.get(name)), "")
-            said = f"field {name!r} is {two_values(before.get(name), after.get(name))}"
+            said = f"field {name!r} is {against(before.get(name), after.get(name))}"
         yield Failure(f"row {number} differs when the source is read again: {said}", "row()")
         return
 
@@ -57,7 +57,7 @@ def ids_stay(reader: str, sources: SourcePaths, ids: Sequence[str], folder: Path
     shorter = {} if is_ours else _shorter_tables(sources, folder)
     if not shorter:
         if len(ids) >= _FEW and (_numbered(ids, 0) or _numbered(ids, 1)):
-            yield Note("ids are the numbers of rows: they move when a row is added above them")
+            yield "ids are the numbers of rows: they move when a row is added above them"
         return
     before = _ids(reader, sources)
     for name, path in shorter.items():
@@ -127,9 +127,7 @@ def _numbered(ids: Sequence[str], first: int) -> bool:
 
 
 def drafts_are_pure(world: World) -> Iterator[Outcome]:
-    """Yield every draft that differs when it is made again, after all others; and every take order that differs when it
-    is iterated again, or at another length.
-    """
+    """A draft is made again after all others; its take order is iterated again, and at another length."""
     shortest, longest = world.lengths[0], world.lengths[-1]
     drafted = _drafted(world)
     again = {draft.id: (draft, units) for _, draft, units in reversed(_drafted(world, is_reversed=True))}
@@ -149,44 +147,41 @@ def drafts_are_pure(world: World) -> Iterator[Outcome]:
         yield Failure(said, "contexts()" if world.is_shared else "draft()", row.id if row else "")
 
 
-def _drafted(world: World, *, is_reversed: bool = False) -> list[tuple[Row | None, Draft, list[Unit]]]:
+def _drafted(world: World, *, is_reversed: bool = False) -> list[tuple[Row | None, ContextDraft, list[Unit]]]:
     """Return (row, draft, units of its take order) of all drafts, made in the order of the rows or in reverse order."""
     builder, length = world.dataset.builder, world.lengths[0]
     if isinstance(builder, SharedContextBuilder):
         with calling("builder", world.dataset.spec.builder, "contexts()"):
             drafts = list(builder.contexts(world.rows, world.dataset.sources))
         return [(None, draft, world.units(draft, length)) for draft in drafts]
-    drafted = list[tuple[Row | None, Draft, list[Unit]]]()
+    drafted = list[tuple[Row | None, ContextDraft, list[Unit]]]()
     for row in reversed(world.rows) if is_reversed else world.rows:
         draft = world.draft(row)
         drafted.append((row, draft, world.units(draft, length, row)))
     return drafted
 
 
-def _difference(draft: Draft, other: Draft) -> str:
+def _difference(draft: ContextDraft, other: ContextDraft) -> str:
     """Return in words where two drafts of a row first differ, but for the units of their take orders; empty if they are
     equal.
     """
-    for name in ("instruction", "separator", "closing", "noted", "family"):
-        before, after = getattr(draft, name), getattr(other, name)
-        if before != after:
-            return f"{name} is {two_values(before, after)}"
-    if len(draft.questions) != len(other.questions):
-        return f"there are {len(draft.questions)} questions, then {len(other.questions)}"
-    for first, second in zip(draft.questions, other.questions, strict=True):
-        for name, value in _plain(first).items():
-            before, after = (_ADDRESS.sub("", repr(each)) for each in (value, _plain(second)[name]))
-            if value != _plain(second)[name] and before != after:
-                return f"{name} of the question is {two_values(value, _plain(second)[name])}"
+    ours, theirs = _plain(draft), _plain(other)
+    for name in {**ours, **theirs}:
+        before, after = ours.get(name), theirs.get(name)
+        if before != after and _ADDRESS.sub("", repr(before)) != _ADDRESS.sub("", repr(after)):
+            return f"{name} is {against(before, after)}"
     fault = _units_difference(draft.required, other.required)
     return f"required: {fault}" if fault else ""
 
 
-def _plain(question: Question) -> dict[str, object]:
-    """Return what must be equal of a question, by name; a wording is compared by its texts."""
-    parts = question.wording.texts if question.wording else question.parts
-    names = ("id", "data", "group", "is_home")
-    return {"parts": parts, **{name: getattr(question, name) for name in names}}
+def _plain(draft: ContextDraft) -> dict[str, object]:
+    """Return what must be equal of a draft and its questions, by name; a wording is compared by its texts."""
+    values = {name: getattr(draft, name) for name in ("instruction", "separator", "closing", "noted", "family")}
+    for number, question in enumerate(draft.questions, 1):
+        values[f"parts of question {number}"] = question.wording.texts if question.wording else question.parts
+        for name in ("id", "data", "group", "is_home"):
+            values[f"{name} of question {number}"] = getattr(question, name)
+    return values
 
 
 def _units_difference(units: Sequence[Unit], others: Sequence[Unit]) -> str:
@@ -197,13 +192,13 @@ def _units_difference(units: Sequence[Unit], others: Sequence[Unit]) -> str:
             return f"unit {number} is {before.id!r}, then {after.id!r}"
         if before != after:
             name = next(f.name for f in fields(Unit) if getattr(before, f.name) != getattr(after, f.name))
-            return f"{name} of unit {before.id!r} is {two_values(getattr(before, name), getattr(after, name))}"
+            return f"{name} of unit {before.id!r} is {against(getattr(before, name), getattr(after, name))}"
     return ""
 
 
 def prompts_come_back(world: World) -> Iterator[Outcome]:
-    """Yield every example whose prompt is not rebuilt from its record: alone, with a field that the task does not know,
-    and again after all others. Also yield every record that differs when it is made again.
+    """A prompt is rebuilt from its record alone, with a field that the task does not know, and again after all others;
+    and the record is made again.
     """
     prompt, name = world.dataset.builder.prompt, world.dataset.spec.builder
     kept = []
@@ -211,7 +206,7 @@ def prompts_come_back(world: World) -> Iterator[Outcome]:
         record, row = world.record(example), world.row(example)
         if (again := world.record(example)) != record:
             key = next(key for key in record if again.get(key) != record[key])
-            found = f"{key!r} is {two_values(record[key], again.get(key))}"
+            found = f"{key!r} is {against(record[key], again.get(key))}"
             yield Failure(f"a second call returns a different record: {found}", "record()", row.id)
             continue
         kept.append((example, record, row))

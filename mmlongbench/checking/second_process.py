@@ -11,17 +11,22 @@ import site
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from mmlongbench.building.build import build
+from mmlongbench.building.build import do_stages
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.executors import LocalExecutor
+from mmlongbench.building.finish import finish
+from mmlongbench.building.planning import check_manifest, plan_build
+from mmlongbench.building.session import Session
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.checking.findings import Failure, two_values
+from mmlongbench.checking.findings import Failure, SecondLook
+from mmlongbench.checking.world import World
 from mmlongbench.errors import error_text
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.locations import LocalPath
@@ -29,9 +34,11 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import Bound, PluginCallError, bind, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.task_files import TaskFiles, tasks_of
+from mmlongbench.prompt import Part
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.audit import Target
 from mmlongbench.release.audit import audit as audit_files
+from mmlongbench.release.diff import against
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.lock import lock_bytes, read_lock
 from mmlongbench.release.release import open_release
@@ -42,6 +49,8 @@ WORKERS = 2
 _DATES = ("<+14>-14", "<-12>12")
 """Two time zones in which it is never the same day, as the variable TZ names them."""
 _QUIET = Progress(is_shown=False)
+Prompted: TypeAlias = tuple[str, int, str]
+"""A prompt: the id of its row, its length in tokens, its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +65,10 @@ class BuiltRelease:
     workers: int = WORKERS
     prompts: tuple[str, ...] = ()
     """The digests of the prompts of all records, as the first process rebuilds them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SecondLook:
-    """What the second process found in a release."""
-
-    rows: str = ""
-    """A digest of all rows of the source, in their order; empty if they could not be read."""
-    failures: tuple[Failure, ...] = ()
-    """The first prompt that could not be rebuilt, and what the audit found."""
-    build_error: str = ""
-    """Why there is no second release; empty if there is one."""
-    prompt: tuple[int, str] | None = None
-    """The first prompt that differs from that of the first process: its place among all, and its text."""
+    lengths: tuple[int, ...] = ()
+    """The lengths at which examples are packed, of which `manifest` has the shortest."""
+    packed: tuple[str, ...] = ()
+    """The digests of the prompts of `packed_prompts`, as the first process has them."""
 
 
 def look_again(releases: Sequence[BuiltRelease], folder: Path) -> list[SecondLook]:
@@ -146,7 +145,7 @@ def difference(release: Path, other: Path) -> Failure | None:
             record, again = json.loads(ours), json.loads(theirs)
             key = next((key for key in record if record[key] != again.get(key)), "")
             method = "raw_rows()" if key == "id" else "draft() or record()"
-            where = f"in line {number}: {key!r} is {two_values(record.get(key), again.get(key))}"
+            where = f"in line {number}: {key!r} is {against(record.get(key), again.get(key))}"
             return Failure(f"{name} differs {where}{more}", method, str(record.get("id", "")))
     return Failure(f"{name} differs{more}")
 
@@ -173,7 +172,7 @@ def rows_digest(bound: Bound, sources: SourcePaths) -> str:
     return digest.hexdigest()
 
 
-def prompts(release: Path, tasks: TaskFiles) -> Iterator[tuple[str, int, str]]:
+def prompts(release: Path, tasks: TaskFiles) -> Iterator[Prompted]:
     """Rebuild the prompt of every record of a release, and its variants, and yield the id of its row, its length in
     tokens and the prompt.
 
@@ -193,11 +192,21 @@ def prompts(release: Path, tasks: TaskFiles) -> Iterator[tuple[str, int, str]]:
                 except PluginCallError as error:
                     error.row = id
                     raise
-                yield id, file.length, "".join(part if isinstance(part, str) else f"[{part.path}]" for part in parts)
+                yield id, file.length, _as_text(parts)
+
+
+def packed_prompts(world: World) -> Iterator[Prompted]:
+    """Yield the same of the examples at lengths that are packed, but not built."""
+    for length in world.lengths[len(world.built) :]:
+        for example in world.examples(length):
+            yield example.id, length, _as_text(example.prompt.parts)
+
+
+def _as_text(parts: Iterable[Part]) -> str:
+    return "".join(part if isinstance(part, str) else f"[{part.path}]" for part in parts)
 
 
 def digest_of(prompt: str) -> str:
-    """Return the digest of a prompt."""
     return hashlib.sha256(prompt.encode("utf-8", "backslashreplace")).hexdigest()
 
 
@@ -205,13 +214,12 @@ def _look(built: BuiltRelease) -> SecondLook:
     """Rebuild the prompts of a release and audit it; then build it again. The prompts come first, so that no other
     method of the task was called in this process before `prompt()`.
     """
-    rows, failures, build_error, other = "", list[Failure](), "", None
+    rows, failures, build_error, other, packed = "", list[Failure](), "", None, None
     try:
         (spec,) = built.manifest.datasets
         tasks = tasks_of(spec.builder, spec.reader)
         try:
-            found = enumerate(zip(prompts(built.release, tasks), built.prompts, strict=False))
-            other = next(((place, text) for place, ((_, _, text), ours) in found if digest_of(text) != ours), None)
+            other = _first_other(prompts(built.release, tasks), built.prompts)
         except PluginCallError as error:
             said = f"in a new process, the prompt cannot be rebuilt from the record: {error.fault}"
             failures.append(Failure(said, error.method, error.row))
@@ -222,10 +230,24 @@ def _look(built: BuiltRelease) -> SecondLook:
     except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)
         failures.append(Failure(error_text(error)))
     try:
-        build(built.manifest, built.out, LocalExecutor(built.workers, _QUIET))
+        build_dir, executor = BuildDir(built.out), LocalExecutor(built.workers, _QUIET)
+        build_dir.root.mkdir(parents=True)
+        plans, _ = plan_build(check_manifest(built.manifest), build_dir, executor)
+        with Session(built.out, plans) as session:
+            do_stages(session, executor)
+            finish(session, executor)
+            questions = tuple(session.questions(spec.name))
+            world = World(session.dataset(spec.name), questions, built.lengths, built.out)
+            packed = _first_other(packed_prompts(world), built.packed)
     except Exception as error:  # noqa: BLE001  (nor this one)
         build_error = error_text(error)
-    return SecondLook(rows, tuple(failures), build_error, other)
+    return SecondLook(rows, tuple(failures), build_error, other, packed)
+
+
+def _first_other(found: Iterable[Prompted], digests: Sequence[str]) -> tuple[int, str] | None:
+    """Return the place and the text of the first prompt that does not have its digest."""
+    pairs = enumerate(zip(found, digests, strict=False))
+    return next(((place, text) for place, ((_, _, text), digest) in pairs if digest_of(text) != digest), None)
 
 
 if __name__ == "__main__":

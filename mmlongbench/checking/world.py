@@ -11,9 +11,8 @@ from typing import TypeAlias
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.example_checks import FirstPlacements
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row, released_record
-from mmlongbench.checking.findings import Failure
-from mmlongbench.checking.second_process import SecondLook
-from mmlongbench.draft import Draft, Unit
+from mmlongbench.checking.findings import Failure, SecondLook
+from mmlongbench.draft import ContextDraft, Unit
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
@@ -45,6 +44,8 @@ class World:
     """What a second process found that audited the release and built it again."""
     prompts: Sequence[tuple[str, int, str]] = ()
     """The prompts of the release: the id of the row, the length in tokens, the text."""
+    packed_prompts: Sequence[tuple[str, int, str]] = ()
+    """The same of the lengths that are packed, but not built."""
     difference: Failure | None = None
     """How the release of the second process differs."""
     faults: dict[int, list[tuple[Row | None, Exception]]] = field(default_factory=dict)
@@ -53,7 +54,6 @@ class World:
 
     @property
     def built(self) -> tuple[int, ...]:
-        """The lengths of the release."""
         return self.dataset.spec.lengths
 
     @property
@@ -113,12 +113,12 @@ class World:
     def _by_id(self) -> dict[str, Row]:
         return {row.id: row for row in self.rows}
 
-    def draft(self, row: Row) -> Draft:
+    def draft(self, row: Row) -> ContextDraft:
         """Return a new draft of a row; errors name the builder and the row."""
         with calling("builder", self.dataset.spec.builder, "draft()", row):
             return self.dataset.draft(row)
 
-    def units(self, draft: Draft, length: int, row: Row | None = None) -> list[Unit]:
+    def units(self, draft: ContextDraft, length: int, row: Row | None = None) -> list[Unit]:
         """Return the first units of a draft's take order."""
         with calling("builder", self.dataset.spec.builder, "draft()", row, about=f"context {draft.id!r}"):
             return list(islice(draft.take_order.units(length), MOST_UNITS))

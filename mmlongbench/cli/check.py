@@ -113,6 +113,11 @@ def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
         rules = dict.fromkeys(finding.rule for finding in checked.findings)
         rows = [(rule, _result([found for found in checked.findings if found.rule == rule])) for rule in rules]
         print_table(Table(("rule", "result"), rows, align="Ll"), usual=_WIDTH)
+        for dataset in filter(lambda dataset: dataset.example, checked.datasets):
+            say("")
+            say(f"{dataset.name}: read one: does the context give this answer?")
+            for name, text in dataset.example:
+                say_wrapped(f"{name}: {text}", "  ", "    ", _WIDTH)
     for failure in checked.failures:
         say("")
         say(f"{failure.dataset}: {failure.rule}: fails")

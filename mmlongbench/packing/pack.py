@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, combinations
 from typing import Any
 
-from mmlongbench.draft import Closing, Draft, Question, Unit
+from mmlongbench.draft import Closing, ContextDraft, Question, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, MMLongBenchError, Rejected
 from mmlongbench.lengths import TokenBudget, format_length
@@ -174,13 +174,14 @@ def assemble(
     return Prompt.of_units(instruction, shown, separator, question)
 
 
-def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
+def pack(draft: ContextDraft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
     """Choose the units of a draft for a length, by the prices of the units; `slack` tokens of the budget are kept free.
 
     Raises:
         DoesNotFitError: the instruction, the question and the required units alone are over the budget, or have more
             images than the counted model takes.
         RefusedImage: one of their images is refused by that model.
+        Rejected: the context shows none of `ContextDraft.one_of`.
 
     """
     groups = draft.take_order.groups(budget.length)
@@ -215,15 +216,18 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
             f"{draft.id}: {length} has room for {len(groups) - len(unshown)} of the {len(groups)} groups it must show, "
             f"not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), or build a longer length"
         )
+    wanted = {unit.id for unit in draft.one_of}
+    if wanted and wanted.isdisjoint(unit.id for unit in (*draft.required, *taken)):
+        expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
+        raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
     missing = 0
-    if ran_dry and taken:
-        spent = sum(pricer.cost(unit, separator) for unit in taken)
+    if ran_dry and (spent := sum(pricer.cost(unit, separator) for unit in taken)):  # with some tokenizers, 0
         missing = (room - spent) * len(taken) // spent  # units of the mean cost
     return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
 
 
 def _take(
-    draft: Draft, length: int, room: int, separator: int, pricer: Pricer, most: int | None
+    draft: ContextDraft, length: int, room: int, separator: int, pricer: Pricer, most: int | None
 ) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
     """Return the units taken, whether the take order was exhausted, and the number of excluded units by reason.
 
@@ -248,8 +252,11 @@ def _take(
                 )
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}{pictures}")
         seen.add(unit.id)
-        if unit.excluded:
-            left_out[unit.excluded] += is_open
+        reason = unit.excluded
+        if draft.left_out and not reason:
+            reason = next((draft.left_out[path] for path in unit.images if path in draft.left_out), "")
+        if reason:
+            left_out[reason] += is_open
             continue
         if unit.place is None or not unit.role:
             place = (number,) if unit.place is None else unit.place
@@ -302,71 +309,83 @@ def _close(
 
 
 def examples(
-    draft: Draft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+    draft: ContextDraft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
 ) -> list[PackedExample]:
     """Return all examples of a draft at one length. The context is packed, and its units are then placed anew for each
     placement. Each placement has one example for each question.
-
-    Sums of prices can be inexact: with a counter that is not additive, in a conversation, or where a needle sentence
-    meets other text at a space. Then prompts are counted as a whole. If one is over the budget, the context is packed
-    again with fewer tokens. Of a counter that is not additive, prices may also be too high and leave room; then the
-    context is packed again with more tokens. The fullest context that fits is kept.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget, or all units in the form that is shown.
         Rejected: the context shows none of `Draft.one_of`.
 
     """
-    rendering, is_additive = draft.rendered_as_text, pricer.counter.additive
+    choose = _with_exact_prices if pricer.counter.additive else _with_estimated_prices
+    packed, fitted = choose(draft, budget, placements, pricer, draws)
+    if not (rendering := draft.rendered_as_text):
+        return fitted
+    required, taken = (tuple(map(rendering.unit, units)) for units in (packed.required, packed.taken))
+    packed, shown = replace(packed, required=required, taken=taken), replace(draft, instruction=rendering.instruction)
+    fitted = _everywhere(shown, packed, budget, placements, pricer, draws)
+    over = _costliest(fitted) - budget.room
+    if over > 0:  # no unit is left out to make room for another form
+        raise DoesNotFitError(f"{draft.id}: retold, its {len(packed.units)} units are {over} tokens over the budget")
+    return fitted
+
+
+def _with_exact_prices(
+    draft: ContextDraft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+) -> tuple[Packed, list[PackedExample]]:
+    """Return the context that fits, and its examples. Only in a conversation, and where a needle sentence meets other
+    text at a space, a whole prompt may cost more than the sum of prices; then fewer tokens are packed.
+    """
+    slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
+    while True:
+        packed = pack(draft, budget, pricer, slack)
+        if draft.rendered_as_text:  # shown, and counted, in another form
+            return packed, []
+        fitted = _everywhere(draft, packed, budget, placements, pricer, draws)
+        if (over := _costliest(fitted) - budget.room) <= 0:
+            return packed, fitted
+        slack += over
+
+
+def _with_estimated_prices(
+    draft: ContextDraft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+) -> tuple[Packed, list[PackedExample]]:
+    """Return the fullest context that fits, and its examples. Whole prompts are counted: if one is over the budget, the
+    context is packed again with fewer tokens, and if one leaves room, with more.
+    """
     best, fitted, fullest, enough = None, list[PackedExample](), 0, 0
     least_over = budget.room + budget.length  # the price of the cheapest context that is over the budget
     points: list[tuple[int, int]] = []  # of each context: its price, and the tokens of its costliest prompt
     allowed = budget.room - JOINTS * sum(unit.between_sentences for unit in draft.required)
-    while True:
+    while best is None or allowed > enough:
         try:
             packed = pack(draft, budget, pricer, budget.room - allowed)
-            _require_one_of(draft, packed)
         except (DoesNotFitError, Rejected):
             if best is None:
                 raise
             break
-        if (rendering and is_additive) or (best and packed.units == best.units):
-            best = packed
-            break
+        if best and packed.units == best.units:
+            return packed, fitted
         made = _everywhere(draft, packed, budget, placements, pricer, draws)
-        whole = max(example.count.total for example in made)
+        whole = _costliest(made)
         if fullest < whole <= budget.room:
             best, fitted, fullest, enough = packed, made, whole, allowed + budget.length // 1000
-        if best and (is_additive or packed.ran_dry or len(points) >= RECOUNTS):
+        if best and (packed.ran_dry or len(points) >= RECOUNTS):
             break
-        if is_additive:
-            allowed -= whole - budget.room
-            continue
         points.append((_price(draft, packed, pricer), whole))
         if whole > budget.room:
             least_over = min(least_over, points[-1][0])
         allowed = min(_price_that_fills(points, budget.room), least_over - 1)
-        if best and allowed <= enough:
-            break
-    if not rendering:
-        return fitted
-    required, taken = (tuple(map(rendering.unit, units)) for units in (best.required, best.taken))
-    best, shown = replace(best, required=required, taken=taken), replace(draft, instruction=rendering.instruction)
-    fitted = _everywhere(shown, best, budget, placements, pricer, draws)
-    over = max(example.count.total for example in fitted) - budget.room
-    if over > 0:  # no unit is left out to make room for another form
-        raise DoesNotFitError(f"{draft.id}: retold, its {len(best.units)} units are {over} tokens over the budget")
-    return fitted
+    return best, fitted
 
 
-def _require_one_of(draft: Draft, packed: Packed) -> None:
-    wanted = {unit.id for unit in draft.one_of}
-    if wanted and wanted.isdisjoint(unit.id for unit in packed.units):
-        expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
-        raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))
+def _costliest(made: Sequence[PackedExample]) -> int:
+    return max(example.count.total for example in made)
 
 
-def _price(draft: Draft, packed: Packed, pricer: Pricer) -> int:
+def _price(draft: ContextDraft, packed: Packed, pricer: Pricer) -> int:
     """Return the tokens of a context by the prices that `pack` goes by."""
     separator = pricer.text(draft.separator)
     frame = max(pricer.reserved_frame(draft, question).total for question in packed.questions)
@@ -385,7 +404,12 @@ def _price_that_fills(points: Sequence[tuple[int, int]], room: int) -> int:
 
 
 def _everywhere(
-    draft: Draft, packed: Packed, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+    draft: ContextDraft,
+    packed: Packed,
+    budget: TokenBudget,
+    placements: Sequence[Placement],
+    pricer: Pricer,
+    draws: Draws,
 ) -> list[PackedExample]:
     """Return the examples of a context at all placements, each counted as a whole unless prices are exact."""
     if not draft.in_turns and (spoken := next((unit.id for unit in packed.units if unit.turns), None)):
@@ -409,7 +433,7 @@ def _everywhere(
 
 
 def _placed(
-    draft: Draft,
+    draft: ContextDraft,
     packed: Packed,
     priced: Mapping[str, tuple[TokenCount, tuple[Part, ...]]],
     placed: tuple[Sequence[Unit], Sequence[float], Sequence[float]],
@@ -494,7 +518,7 @@ def _placed(
         )
 
 
-def _in_turns(draft: Draft, units: Sequence[Unit], pricer: Pricer) -> tuple[list[int], list[TokenCount]]:
+def _in_turns(draft: ContextDraft, units: Sequence[Unit], pricer: Pricer) -> tuple[list[int], list[TokenCount]]:
     """Return the starts and tokens of the units of a conversation, as a recount of its turns finds them. A unit ends
     where the next one begins, so a separator between two units of one turn belongs to the first of them.
     """

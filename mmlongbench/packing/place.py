@@ -192,16 +192,8 @@ def _spaced(requested: Sequence[float], bounds: Sequence[int], apart: float) -> 
 def _between_sentences(
     hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], texts: Set[int], price: Price
 ) -> Slot:
-    """Return the slot of a needle sentence.
-
-    Args:
-        hay: the haystack units in the order of the prompt.
-        bounds: the tokens before each haystack unit, and at the end the tokens of all units.
-        target: the tokens that should come before the sentence.
-        free: the indexes of the passages without a needle.
-        texts: the indexes of all passages.
-        price: returns the tokens of a text.
-
+    """Return the slot of a needle sentence that should have `target` tokens before it. `free` and `texts` are the
+    indexes of the passages without a needle, and of all passages.
     """
     # inside the passage at the target, unless every end of a sentence is farther away than half of the passage
     host = min(bisect_left(bounds, target), len(bounds) - 1) - 1

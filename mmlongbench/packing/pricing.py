@@ -8,7 +8,7 @@ newline. For any other tokenizer the sum is an estimate, and the whole prompt is
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.draft import ContextDraft, Question, Unit
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.prompt import MARKER, Image, Part, Prompt
 from tokenization import CrossModalCounter, TokenCount, TokenizationError
@@ -101,11 +101,11 @@ class Pricer:
                 self._image(path)  # names the image, if it is one that the model refuses
             raise Rejected(not_countable(error, [self.counter])) from error
 
-    def frame(self, draft: Draft, question: Question) -> TokenCount:
+    def frame(self, draft: ContextDraft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question together, without any unit."""
         return self._frame(Prompt.of((*draft.instruction, *question.parts)))
 
-    def reserved_frame(self, draft: Draft, question: Question) -> TokenCount:
+    def reserved_frame(self, draft: ContextDraft, question: Question) -> TokenCount:
         """Return the tokens of instruction and question, with the costliest wording that may be chosen once units are
         placed.
         """
@@ -135,7 +135,7 @@ class Pricer:
                 "from `sources.documents[…].pages` or `sources.images[…]`"
             ) from error
 
-    def opening(self, draft: Draft) -> TokenCount:
+    def opening(self, draft: ContextDraft) -> TokenCount:
         """Return the tokens of everything before the first unit."""
         return self._frame(Prompt.of(draft.instruction))
 
@@ -147,7 +147,7 @@ class Pricer:
             self._frames[prompt] = TokenCount(self.whole(prompt).text, images)
         return self._frames[prompt]
 
-    def is_exact(self, draft: Draft) -> bool:
+    def is_exact(self, draft: ContextDraft) -> bool:
         """Return whether sums of prices are exact: the tokenizer adds up at newlines, and all parts meet at
         newlines.
         """

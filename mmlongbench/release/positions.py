@@ -26,6 +26,8 @@ JOINT = 2
 _MAX_DRIFT = 4
 """How far, in tokens, each joint of two units within a line may move the later units from their positions in the
 items."""
+_MOST_PLACES = 50
+"""In at most how many places of a text the one that is a needle is looked for."""
 _BY_LINE = 0.75
 """If at least this share of the units begin lines, all of them must."""
 _ENOUGH = 4
@@ -185,14 +187,21 @@ class Layout:
                 found[unit] = self._unit(unit)
         return sorted(found.values(), key=lambda needle: needle.start)
 
-    def _is_in_needle(self, place: int, *, is_image: bool) -> bool:
-        """Return whether a place of `needle_places` is in a unit that is a needle or has one inside, by the items."""
+    def _is_in_needle(self, place: int, places: int, *, is_image: bool) -> tuple[bool, int]:
+        """Return whether a place of `needle_places` is in a unit that is a needle or has one inside, by the items. If
+        units do not begin lines, this is not known; then return the tokens between the place and the nearest needle, if
+        the text stands at several `places`, but not at so many that this takes long.
+        """
         if not is_image and not self.is_by_line:  # several units may be in the line
-            return False
+            if not 1 < places <= _MOST_PLACES:
+                return False, 0
+            tokens = self.before(place)
+            starts = [item["start"] for item in self.items if is_needle(item)]
+            return False, min((abs(tokens - start) for start in starts), default=0)
         tokens = self.before_image(place) if is_image else self._lines[bisect_right(self._chars, place) - 1]
         item = self.items[max(0, bisect_right(self.items, tokens, key=lambda item: item["start"]) - 1)]
         is_within = item["start"] <= tokens <= item["start"] + _tokens(item)
-        return is_within and (is_needle(item) or bool(item.get("inside")))
+        return is_within and (is_needle(item) or bool(item.get("inside"))), 0
 
     def _may_show(self, number: int, image: Image) -> bool:
         """Return whether a unit may show an image; a unit of several parts does not say which images it has."""
@@ -234,13 +243,13 @@ class Layout:
 
 
 def needle_places(
-    needles: Sequence[Needle], prompt: Prompt, first: int, is_in_needle: Callable[..., bool] | None = None
+    needles: Sequence[Needle], prompt: Prompt, first: int, is_in_needle: Callable[..., tuple[bool, int]] | None = None
 ) -> Iterator[int]:
     """Yield the place of each needle in a prompt: for a text its first character, for an image its number among all
     images; of several parts, the place of the first. Each place is given once, so equal needles get different places.
 
     Places in a unit that is or has a needle (`is_in_needle`) are used before all others, then texts that stand whole
-    before pieces of words, then places from the character `first` on.
+    before pieces of words, then places from the character `first` on, then those that are nearer to a needle.
     """
     shown = Prompt.of(prompt.parts).parts  # a needle may have several turns
     begins = list(accumulate((len(part) if isinstance(part, str) else 0 for part in shown), initial=0))
@@ -262,8 +271,8 @@ def needle_places(
         for index, char, is_whole in found:
             at = begins[index] + char
             place = numbers[index] if is_image else at
-            is_free = is_in_needle is None or not is_in_needle(place, is_image=is_image)
-            ranked.append((is_free, not is_whole, at < first, place))
+            is_in, distance = is_in_needle(place, len(found), is_image=is_image) if is_in_needle else (False, 0)
+            ranked.append((not is_in, not is_whole, at < first, distance, place))
         for *_, place in sorted(ranked):
             if not is_text or place not in used:
                 used.update((place,) if is_text else ())

@@ -107,8 +107,8 @@ class ReadDataset:
         """
         for pattern, form, is_bundle in _public_forms(self.builder.spec):
             read = pattern.recognise(name)
-            if read and read.name == self.name:
-                return read.length, form, is_bundle
+            if read and read[0] == self.name:
+                return read[1], form, is_bundle
         return None
 
 
@@ -257,9 +257,9 @@ def dataset_of_builder(builder: str, path: Path, variant: str) -> tuple[ReadData
     plain = (FilePattern("{name}_K{k}.jsonl"), task.format, False)
     for pattern, form, is_bundle in (*_public_forms(task), plain):
         if read := FilePattern(pattern.template.rpartition("/")[2]).recognise(path.name):
-            name = re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any"
+            name = re.sub(r"^[^A-Za-z0-9]+", "", read[0]) or "any"
             dataset = _foreign_dataset(DatasetSpec.model_validate({"name": name, **about}))
-            return with_variant([dataset], variant)[0], read.length, form, is_bundle
+            return with_variant([dataset], variant)[0], read[1], form, is_bundle
     raise ReleaseError(f"{path}: --builder needs a name with a length, such as {path.stem}_K8.jsonl")
 
 

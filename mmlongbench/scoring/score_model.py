@@ -1,5 +1,6 @@
 """Scores a model, given the paths of its predictions and of a release, or one example at a time."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,9 @@ from mmlongbench.scoring.running import Run, score, score_of, why_outside
 from mmlongbench.scoring.scores import refuse_other_scores
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings
+
+_LONGEST = 180
+"""The most bytes of a scores file's name, without its ending: file systems take 255, and metrics have parameters."""
 
 
 def score_model(
@@ -96,8 +100,11 @@ def score_paths(
     )
     # The name of the file has the model, the metrics and the choices, so that it does not replace other scores.
     choices = [*([settings.profile] if settings.profile else []), *(["kept"] if keeps_reasoning else [])]
-    name = ".".join([run.model, "+".join(names), *choices, "jsonl"]).replace("/", "_")
-    file = out / name if out and not run.is_dry else None
+    name = ".".join([run.model, "+".join(names), *choices]).replace("/", "_")
+    if len(name.encode()) > _LONGEST:
+        kept = name.encode()[:_LONGEST].decode(errors="ignore")
+        name = f"{kept}.{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    file = out / f"{name}.jsonl" if out and not run.is_dry else None
     return score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks)
 
 

@@ -16,7 +16,7 @@ from mmlongbench.documents.joined_pages import MAX_JOINED_PIXELS, JoinPages
 from mmlongbench.documents.names import LABEL_WIDTH, label
 from mmlongbench.documents.pdf import has_words
 from mmlongbench.documents.pictures import Picture
-from mmlongbench.draft import Question, Rendering, Role, TakeOrder
+from mmlongbench.draft import ContextDraft, Question, Rendering, Role, TakeOrder
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PlacedNeedle, assemble
 from mmlongbench.prompt import MARKER
@@ -27,8 +27,8 @@ from mmlongbench.task.sources import Crop, Documents, Images, WebPages
 from mmlongbench.task.spec import Bundle, FullPrompt, Remark, TaskSpec
 from mmlongbench.task.take_orders import Rounds
 
-__all__ = ["Builder", "Bundle", "Crop", "Documents", "DraftError", "ExaminingBuilder", "Facts", "assemble"]
-__all__ += ["LABEL_WIDTH", "MARKER", "FullPrompt", "Images", "JoinPages", "has_words", "holder", "label"]
+__all__ = ["Builder", "Bundle", "ContextDraft", "Crop", "Documents", "DraftError", "ExaminingBuilder", "Facts"]
+__all__ += ["LABEL_WIDTH", "MARKER", "FullPrompt", "Images", "JoinPages", "assemble", "has_words", "holder", "label"]
 __all__ += ["MAX_JOINED_PIXELS", "MAX_RANKED", "normalise", "number_spellings", "numbers_in", "ordinal_words"]
 __all__ += ["PageId", "PageQuery", "PageRanking", "Passage", "Picture", "PlacedNeedle", "Query", "Question"]
 __all__ += ["Remark", "Rendering", "Role", "Rounds", "SearchedCorpus", "rank_texts", "sentences"]

@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from mmlongbench.corpus.retrieval.negatives import Query
 from mmlongbench.corpus.retrieval.pages import PageQuery
-from mmlongbench.draft import Draft
+from mmlongbench.draft import ContextDraft, Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PackedExample
@@ -86,8 +86,9 @@ class Builder(ABC, Generic[RowT]):
         """Return what the builder declares of its task: files, metric, placements, limits."""
 
     @abstractmethod
-    def draft(self, row: RowT, sources: Sources, draws: Draws) -> Draft:
-        """Turn a row into a draft: one example before it has a length.
+    def draft(self, row: RowT, sources: Sources, draws: Draws) -> Draft | ContextDraft:
+        """Turn a row into a draft: one example before it has a length. Only a `Task` may return a `Draft`, which
+        `completed` completes.
 
         Raises:
             Rejected: no example can be made of the row.
@@ -144,8 +145,10 @@ class Builder(ABC, Generic[RowT]):
         """Return the metrics that no package installs, by name: those in the file of the task."""
         return {}
 
-    def completed(self, draft: Draft, row: RowT) -> Draft:
+    def completed(self, draft: Draft | ContextDraft, row: RowT) -> ContextDraft:
         """Return a draft with what its task says once for all rows (`Task`); of a builder, the draft itself."""
+        if isinstance(draft, Draft):
+            raise DraftError("returned an mt.Draft, which is for an mt.Task; expected an mt.advanced.ContextDraft")
         return draft
 
     def answer_of(self, record: Record) -> object:
@@ -229,7 +232,7 @@ class SharedContextBuilder(Builder[RowT]):
     """A task whose questions share contexts, as many-shot tasks do; a context is packed to fit all its questions."""
 
     @abstractmethod
-    def contexts(self, rows: Sequence[RowT], sources: Sources) -> Sequence[Draft]:
+    def contexts(self, rows: Sequence[RowT], sources: Sources) -> Sequence[ContextDraft]:
         """Return all contexts of the dataset, made of all chosen rows. The record of each question is made from one of
         these contexts.
         """

@@ -26,19 +26,6 @@ _SLOT = re.compile("|".join(rf"\{{{slot}\}}" for slot in _SLOTS))
 
 
 @dataclass(frozen=True, slots=True)
-class FileName:
-    """The parts of a file's name."""
-
-    name: str
-    k: int
-
-    @property
-    def length(self) -> int:
-        """The length in tokens."""
-        return self.k * K
-
-
-@dataclass(frozen=True, slots=True)
 class FilePattern:
     """The pattern of a path below `mmlb_data/`, with the slots {name} and {k}, and {questions} and {placements} if
     needed.
@@ -72,17 +59,17 @@ class FilePattern:
         """
         return self.template.format(name=name, k=length // K, questions=questions, placements=placements)
 
-    def recognise(self, path: str) -> FileName | None:
-        """Return the parts of a file's path, or None if the path does not follow the pattern.
+    def recognise(self, path: str) -> tuple[str, int] | None:
+        """Return the dataset and the length of a file by its path, or None if the path does not follow the pattern.
 
         >>> FilePattern("documentQA/{name}_K{k}.jsonl").recognise("documentQA/mmlongdoc_K128.jsonl")
-        FileName(name='mmlongdoc', k=128)
+        ('mmlongdoc', 131072)
         """
         pattern = re.escape(self.template)
         for slot, form in _SLOTS.items():
             pattern = pattern.replace(rf"\{{{slot}\}}", f"(?P<{slot}>{form})")
         found = re.fullmatch(pattern, path)
-        return FileName(found["name"], int(found["k"])) if found else None
+        return (found["name"], int(found["k"]) * K) if found else None
 
 
 class FileFormat(ABC):
@@ -118,7 +105,6 @@ class JsonLines(FileFormat):
     """One JSON object a line: the default format."""
 
     def bundle(self, records: Iterable[Record]) -> Iterator[bytes]:
-        """Yield one line a record, in UTF-8, with keys in the order of the record."""
         for record in records:
             yield to_json(record)
 
@@ -142,7 +128,6 @@ class JsonLines(FileFormat):
                     yield line
 
     def read(self, path: Path) -> Iterator[tuple[str, Record | ReleaseError]]:
-        """Yield the record of each line that is not blank, or the error in it."""
         with path.open("rb") as lines:
             for number, _, line in bounded_lines(lines):
                 where = f"line {number}"

@@ -466,16 +466,6 @@ class Sources:
         return self._images is not None
 
     @property
-    def has_web_pages(self) -> bool:
-        """Whether the part `web_pages` exists."""
-        return self._web_pages is not None
-
-    @property
-    def has_corpus(self) -> bool:
-        """Whether the part `corpus` exists."""
-        return self._corpus is not None
-
-    @property
     def has_image_classes(self) -> bool:
         """Whether the part `image_classes` exists."""
         return self._image_classes is not None

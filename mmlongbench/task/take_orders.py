@@ -6,7 +6,7 @@ exception is `Rounds`, whose number of classes depends on the length.
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -25,7 +25,6 @@ class InOrder(TakeOrder):
     """The units, in the order in which they are taken."""
 
     def units(self, length: int) -> Iterable[Unit]:
-        """Return the units, the same at every length."""
         return self.order
 
 
@@ -37,39 +36,8 @@ class Chain(TakeOrder):
     """The orders, one after another; a function is called only when its turn comes."""
 
     def units(self, length: int) -> Iterator[Unit]:
-        """Yield the units of each part in turn."""
         for part in self.parts:
             yield from part.units(length) if isinstance(part, InOrder) else part()
-
-
-@dataclass(frozen=True, slots=True)
-class Without(TakeOrder):
-    """A take order in which units with certain pictures are excluded, each for a reason."""
-
-    take_order: TakeOrder
-    excluded: Mapping[str, str]
-    """The reasons, by the picture's path."""
-
-    def units(self, length: int) -> Iterator[Unit]:
-        """Yield the units in their order; those with such a picture are marked as excluded."""
-        for unit in self.take_order.units(length):
-            reason = next((self.excluded[path] for path in unit.images if path in self.excluded), "")
-            yield replace(unit, excluded=reason) if reason else unit
-
-    def groups(self, length: int) -> frozenset[str] | None:
-        """Return the groups of the inner take order."""
-        return self.take_order.groups(length)
-
-    def missing_groups(self, length: int) -> int:
-        """Return the missing groups of the inner take order."""
-        return self.take_order.missing_groups(length)
-
-    def wider(self, length: int) -> "Without | None":
-        """Return the wider form of the inner take order (`TakeOrder.wider`) with the same pictures excluded, if there
-        is one.
-        """
-        found = self.take_order.wider(length)
-        return replace(self, take_order=found) if found else None
 
 
 def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:
@@ -200,11 +168,9 @@ class Rounds(TakeOrder):
         return tuple(self.labels(first) if self.labels else self.order("labels", first))
 
     def groups(self, length: int) -> frozenset[str]:
-        """Return the shown classes: only test images of these are asked about."""
         return frozenset(self.shown(length))
 
     def missing_groups(self, length: int) -> int:
-        """Return how many classes a context of this length should show but the source does not have."""
         return max(0, self._table(length) - len(self.classes))
 
     def wider(self, length: int) -> "Rounds | None":

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from functools import partial
 from inspect import get_annotations, ismethod
 from pathlib import Path
+from posixpath import normpath
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
@@ -23,7 +24,7 @@ from pydantic.fields import FieldInfo
 
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
-from mmlongbench.draft import NEEDLES, SEPARATOR, Draft, Question, Unit, Wording
+from mmlongbench.draft import NEEDLES, SEPARATOR, ContextDraft, Draft, Question, Unit, Wording
 from mmlongbench.errors import DraftError, Fault, SourceError
 from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
@@ -48,6 +49,15 @@ _ADDED_FIELDS = frozenset(
     ("length", "tokens", "canary", "depth", "permutation", "depth_achieved", "depth_requested", "needle_start")
 )
 """What the engine adds to a record."""
+_ENGLISH = {
+    "^(Input should be|Value error,|Assertion failed,) ": "",
+    "^Field required$": "a value",
+    "^Extra inputs are not permitted$": "no such field",
+    "^String should match pattern ": "a text of the form ",
+    r"^\w+ should have (at \w+ \d+ \w+).*": r"\1",
+    r"^a valid dictionary or instance of (\w+)$": r"an object with the fields of \1",
+}
+"""What pydantic says of a value, as a word after `expected`."""
 _UNNAMED = re.compile(r"<lambda>|<locals>| at 0x\w+|\{(?!\}|[^{}:]+:)")
 """What the name of a metric has if functions may share it, or if it may differ between processes, as texts of sets do;
 those of dicts do not."""
@@ -79,7 +89,11 @@ class Pdfs(SourceForm):
 
 
 class Folder(SourceForm):
-    """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`."""
+    """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`.
+
+    `photo: Annotated[str, mt.Folder]` in a row model is such a path: if it leads nowhere, the row is rejected when it
+    is read, so that it is in no haystack of other rows.
+    """
 
     form: ClassVar[str] = "a folder of pictures; the name of a picture is its path in the folder, such as `cats/1.jpg`"
     expected: ClassVar[str] = "a folder of pictures"
@@ -149,47 +163,48 @@ class Task(Builder[RowT]):
         given: object = example.question.data["answer"]
         return _field(example.row, "answer", "or give the draft one") if given is None else given
 
-    def completed(self, draft: Draft, row: RowT) -> Draft:
+    def completed(self, draft: Draft | ContextDraft, row: RowT) -> ContextDraft:
         """Return a draft with the instruction, the separator and the question of the task.
 
         Raises:
-            DraftError: the draft has a field that the record has already, an instruction without its last newline, or
-                a separator of its own.
+            DraftError: the draft has a field that the record has already, or an instruction without its last newline.
 
         """
+        if isinstance(draft, ContextDraft):
+            return draft
         known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
         for names, said in ((known, "the record has already"), (_ADDED_FIELDS, "the engine adds")):
-            if clash := sorted(names.intersection(draft.fields)):
+            clash = sorted(names.intersection(draft.fields))
+            if clash and type(self).record is Task.record:  # another record may not have these fields
                 raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
-        if draft.separator not in (SEPARATOR, self.separator):
-            raise DraftError("a draft of a task has no separator of its own; set `separator` of the task")
         words = Prompt.of(draft.instruction or (self.instruction,)).text
         # the first words of a prompt cost other tokens than later ones, so a unit cannot be the first
         if not words.endswith("\n") and (words or not self.in_turns):
             named = "Draft.instruction" if draft.instruction else "`instruction` of the task"
             raise DraftError(f"{named} does not end with a newline: {words[-40:]!r}")
-        questions = draft.questions
-        if not questions:
-            asked = self.question(row) if draft.question is None else draft.question
-            before, after = self._around_question()
-            data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
-            if isinstance(asked, Wording):
-                around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
-                question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
-            else:
-                parts = (asked,) if isinstance(asked, str) else tuple(asked)
-                question = Question(row.id, (before, *parts, after), data)
-            questions = (question,)
-        return replace(
-            draft,
-            id=draft.id or row.id,
-            instruction=draft.instruction or (self.instruction,),
-            separator=self.separator,
-            questions=questions,
+        asked = self.question(row) if draft.question is None else draft.question
+        before, after = self._around_question()
+        data = {"row": row, "answer": draft.answer, "fields": draft.fields, "instruction": draft.instruction}
+        if isinstance(asked, Wording):
+            around = Wording(asked.texts, asked.choose, lambda text: (before, *asked.parts(text), after))
+            question = Question(row.id, around.parts(asked.texts[0]), data, wording=around)
+        else:
+            parts = (asked,) if isinstance(asked, str) else tuple(asked)
+            question = Question(row.id, (before, *parts, after), data)
+        return ContextDraft(
+            draft.required,
+            draft.take_order,
+            row.id,
+            draft.instruction or (self.instruction,),
+            (question,),
+            self.separator,
+            draft.one_of,
+            draft.closing,
+            draft.noted,
             in_turns=self.in_turns,
         )
 
-    def shared(self, id: str, draft: Draft, rows: Sequence[RowT]) -> Draft:
+    def shared(self, id: str, draft: Draft, rows: Sequence[RowT]) -> ContextDraft:
         """Return a draft as the context `id`, about which several rows are asked (`SharedContextBuilder`)."""
         questions = tuple(question for row in rows for question in self.completed(draft, row).questions)
         return replace(self.completed(draft, rows[0]), id=id, questions=questions)
@@ -339,7 +354,6 @@ def _written(parts: Iterable[Part]) -> list[object]:
 
 
 def _written_unit(unit: Unit, *, in_turns: bool) -> dict[str, object]:
-    """Return a unit as JSON, as far as it says something."""
     written: dict[str, object] = {"role": unit.role}
     if in_turns:
         written["turns"] = [{"role": turn.role, "shown": _written(turn.parts)} for turn in turns_of(unit.shown)]
@@ -410,7 +424,6 @@ def task_fault(task: type[Task[Any]]) -> str:
 
 
 def _misspelt(task: type[Task[Any]]) -> str:
-    """Return which attribute of a task is almost one that tasks have, and so has no effect; empty if none is."""
     known = [name for name in {*dir(Task), *get_annotations(Task)} if not name.startswith("_")]
     for name in vars(task):
         alike = [] if name.startswith("_") or name in known else get_close_matches(name, known, 1, 0.85)
@@ -425,7 +438,6 @@ class _TableReader(Reader[Row]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each row of the table, with its `id` or a hash of its fields."""
         for form, name in self.names.items():
             is_wrong = sources[name].is_dir() if form is Table else not sources[name].is_dir()
             if is_wrong:
@@ -438,11 +450,17 @@ class _TableReader(Reader[Row]):
             yield raw_row(id, found, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
-        """Return the row that the fields make, or what is wrong with the first wrong field."""
-        return _row(raw.id, raw.fields, self.row_type)
+        row, folder = _row(raw.id, raw.fields, self.row_type), self.names.get(Folder)
+        naming = [name for name, declared in self.row_type.model_fields.items() if Folder in declared.metadata]
+        for name in naming if folder and isinstance(row, Row) else ():
+            value = getattr(row, name) or ()
+            for picture in (value,) if isinstance(value, str) else value:
+                if file_inside(sources[str(folder)], normpath(picture)) is None:
+                    expected, todo = f"a picture {picture!r:.120} among the sources", "add it, or correct its name"
+                    return Fault("missing-image", expected, "none", field=name, todo=todo)
+        return row
 
     def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
-        """Return which columns of the table are not used."""
         path, known = sources[self.names[Table]], _columns(self.row_type)
         unused = [name for name in columns_of(table_rows(path, known)) if name not in known.known]
         return [f"{path.name}: columns not used: {', '.join(unused)[:300]}"] if unused else []
@@ -452,7 +470,6 @@ class _WithDocuments(_TableReader):
     """Adds the PDFs of a folder."""
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return all PDFs of the folder, by their names without the ending."""
         return pdfs_by_name(sources[self.names[Pdfs]])
 
 
@@ -462,11 +479,9 @@ class _WithPictures(_TableReader):
     names_images_by_content: ClassVar[bool] = True
 
     def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
-        """Return a picture by its path in the folder; None for a name that leads out of it."""
         return file_inside(sources[self.names[Folder]], name)
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return the names of all pictures of the folder; what they show is not known."""
         folder = sources[self.names[Folder]]
         found = (path for path in visible_files(folder) if path.suffix.lower() in PICTURE_ENDINGS)
         return {path.relative_to(folder).as_posix(): frozenset() for path in found}
@@ -512,9 +527,24 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fa
         return row_type.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        expected = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-        return Fault("wrong-field", expected, repr(first["input"])[:80], field=name, todo="correct the row")
+        expected, found = first["msg"], "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
+        for form, said in _ENGLISH.items():
+            expected = re.sub(form, said, expected)
+        return Fault("wrong-field", expected, found, field=_path(first["loc"], values), todo="correct the row")
+
+
+def _path(keys: Iterable[str | int], value: Any) -> str:  # noqa: ANN401  (any value of a table)
+    """Return where a wrong value is in a row, such as `receipts[0].amount`."""
+    path = ""
+    for key in keys:
+        try:
+            value = value[key]
+        except TypeError:  # the name of a kind in a union
+            continue
+        except LookupError:  # what is missing
+            value = None
+        path += f"[{key}]" if isinstance(key, int) else f".{key}"
+    return path.removeprefix(".")
 
 
 def _parsed(value: object, declared: FieldInfo) -> object:

@@ -8,7 +8,7 @@ import pytest
 import mmlongbench.task as mt
 from mmlongbench.building.example_checks import draft_fault
 from mmlongbench.building.stages.records import wider
-from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.draft import ContextDraft, Question, Unit
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, pack
 from mmlongbench.packing.pricing import Pricer
@@ -40,7 +40,7 @@ class _OneSize(dict[str, tuple[int, int]]):
         return (28, 28 * 300) if path == REFUSED else SIZE
 
 
-def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
+def context(pictures: int, excluded: Counts, classes: int, most: int) -> ContextDraft:
     """Return this many pictures of each class; in some classes the first few are excluded."""
 
     def unit(kind: str, name: str, label: int, turn: int) -> Unit:
@@ -54,10 +54,10 @@ def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
         lambda _, found: found,
         most=most,
     )
-    return Draft((), rounds, id="d", instruction=("Look.\n",), questions=(Question("q", ("\nWhich?",)),))
+    return ContextDraft((), rounds, id="d", instruction=("Look.\n",), questions=(Question("q", ("\nWhich?",)),))
 
 
-def units(dataset: Any, draft: Draft) -> tuple[int, bool]:
+def units(dataset: Any, draft: ContextDraft) -> tuple[int, bool]:
     try:
         packed = pack(draft, dataset.budget(LENGTH), dataset.pricer)
     except DoesNotFitError:
@@ -65,7 +65,7 @@ def units(dataset: Any, draft: Draft) -> tuple[int, bool]:
     return len(packed.units), packed.ran_dry
 
 
-def one_after_another(dataset: Any, draft: Draft) -> Draft:
+def one_after_another(dataset: Any, draft: ContextDraft) -> ContextDraft:
     """Add one group at a time until the context is full; otherwise use the number that fills it most."""
     found = [draft]
     while units(dataset, found[-1])[1] and (take_order := found[-1].take_order.wider(LENGTH)):
@@ -142,7 +142,7 @@ DRAFTS = {
     'mt.Draft(GOOD, HAY, fields=["name"])': "fields is a list, expected a dict",
     'mt.Draft(GOOD, HAY, instruction="Read.")': "instruction is a str, expected a tuple of texts and images, such as",
     'mt.Draft(GOOD, HAY, noted="joined")': "noted is a str, expected a tuple of texts",
-    'mt.Draft(GOOD, HAY, questions=(Question("a", "what?"),))': "questions: parts is a str, expected a tuple of",
+    'mt.advanced.ContextDraft(GOOD, HAY, questions=(Question("a", "what?"),))': "questions: parts is a str, expected a",
     **{f"mt.Draft(({unit},), HAY)": said for unit, said in UNITS.items()},
 }
 

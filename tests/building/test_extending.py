@@ -37,7 +37,7 @@ class Filled(mt.Task[FilledRow]):
         texts = tuple(mt.Unit(f"f{n}", text, (n + 1,)) for n, text in enumerate(row.fill))
         asked = mt.advanced.Question(row.id, (row.question,), {"question": row.question, "answer": row.answer})
         needle = mt.Unit("gold", f"It is {row.answer}.", (0,))
-        return mt.Draft((needle,), mt.InOrder(texts), id=row.id, instruction=("Read.\n\n",), questions=(asked,))
+        return mt.advanced.ContextDraft((needle,), mt.InOrder(texts), row.id, ("Read.\n\n",), (asked,))
 
     def record(self, example):
         """Return the texts, the question and the answer."""

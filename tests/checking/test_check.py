@@ -1,6 +1,7 @@
 """The command `check` and the function `mm.check`."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,6 +19,7 @@ from mmlongbench.checking.rules import BUILT, RULES
 
 CHECK = "mmlongbench.checking.check.check"
 KEPT = "questions are kept"
+EXAMPLES, OLD = Path(__file__).parents[2] / "examples", "do not count on the weather"
 
 
 @pytest.fixture
@@ -44,13 +46,15 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran, mm.Checke
 def test_a_manifest_that_keeps_all_rules_exits_with_0_and_prints_a_table(kept: tuple[Path, Ran, mm.Checked]) -> None:
     folder, ran, _ = kept
     assert (ran.code, ran.err) == (0, "")
-    about, (head, *table), last = (part.splitlines() for part in ran.out.split("\n\n"))
+    about, (head, *table), read, last = (part.splitlines() for part in ran.out.split("\n\n"))
     said = " ".join(map(str.strip, about))
     assert said.startswith("mmlongdoc: 2 questions at 1K, 2K; runs builder 'docvqa' (builders.docvqa:DocVQA of ")
     assert "metric 'doc_qa' (mmlongbench.metrics." in said
     assert head.split() == ["rule", "result"]
     assert max(len(line.rstrip()) for line in ran.out.splitlines()) <= 80
     assert "another process builds the same bytes        holds" in [line.rstrip() for line in table]
+    assert read[0] == "mmlongdoc: read one: does the context give this answer?"
+    assert [line.partition(":")[0] for line in read[1:]] == ["  row", "  question", "  answer", "  evidence"]
     assert last == ["all holds for mmlongdoc (2 questions); 4 of 28 rules do not apply"]
     assert sorted(path.name for path in folder.iterdir()) == ["source"]  # nothing is kept
 
@@ -77,6 +81,7 @@ def test_json_has_every_finding_and_quiet_prints_nothing_if_all_holds(
     found = json.loads(ran.out)
     assert (ran.code, found["holds"]) == (0, True)
     assert found["datasets"][0]["lengths"] == [1024, 2048]
+    assert [name for name, _ in found["datasets"][0]["example"]] == ["row", "question", "answer", "evidence"]
     assert len(found["findings"]) == 28
     assert {(each["dataset"], each["status"]) for each in found["findings"]} == {
         ("mmlongdoc", "holds"),
@@ -126,6 +131,20 @@ def test_a_plugin_that_fails_is_a_finding(source: Path, monkeypatch: pytest.Monk
     assert "a draft is the same each time it is made     holds" in ran.out
     assert "prompts come back from records               not run: the small release was" in ran.out
     assert ran.out.endswith("1 of 28 rules fail, 22 could not be run\n")
+
+
+def test_a_person_can_see_that_the_answer_is_the_outdated_value(tmp_path: Path) -> None:
+    """No rule can: both values are plausible, and the context has both."""
+    task = (EXAMPLES / "fables/fables.py").read_text("utf-8")
+    outdated = f'mt.Unit(self.title, "In 1972 it taught: {OLD}. " + self.text, label="the fable of 1990")'
+    task = task.replace('mt.Unit(self.title, self.text, head=f"{self.title}: ")', outdated)
+    (tmp_path / "fables.py").write_text(task.replace("question, row.moral)", f"question, {OLD!r})"), "utf-8")
+    for name in ("fables.yaml", "fables.jsonl"):
+        shutil.copy(EXAMPLES / "fables" / name, tmp_path)
+    ran = command("check", tmp_path / "fables.yaml", "--limit", 1, "--lengths", "2K")
+    read = " ".join(ran.out.partition("read one: does the context give this answer?")[2].split())
+    assert f"answer: {OLD} the fable of 1990: In 1972 it taught: {OLD}." in read
+    assert "The moral:" not in command("check", tmp_path / "fables.yaml", "--limit", 1, "--lengths", "2K", "-q").out
 
 
 @pytest.mark.parametrize(

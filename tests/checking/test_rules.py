@@ -20,9 +20,9 @@ from once import linked
 
 import mmlongbench as mm
 from mmlongbench.checking.check import check
-from mmlongbench.checking.findings import Failure, Note, two_values
+from mmlongbench.checking.findings import Failure, SecondLook
 from mmlongbench.checking.repeatable import ids_stay
-from mmlongbench.checking.second_process import BuiltRelease, SecondLook, difference, look_again, rooted, surroundings
+from mmlongbench.checking.second_process import BuiltRelease, difference, look_again, rooted, surroundings
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 
@@ -47,10 +47,10 @@ AGAIN = "a second call returns a different draft: "
 
 # fmt: off
 BUILDERS = {
-    "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nQuestion "),
+    "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of question 1 is [\"\\n\\nQuestion "),
     "Random": (DRAFTS, "draft()", f"{AGAIN}unit "),
-    "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nAt "),
-    "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is ['\\n\\nOn 20"),
+    "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of question 1 is [\"\\n\\nAt "),
+    "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is "),
     "ProcessId": (BYTES, "draft() or record()", f"{LINE}ProcessId_K1.jsonl differs in line 1: 'asked' is "),
     "SetOrder": (BYTES, "draft() or record()", f"{LINE}SetOrder_K1.jsonl differs in line 1: 'notes' is "),
     "HashOrder": (BYTES, "draft() or record()", f"{LINE}HashOrder_K1.jsonl differs in line 1: 'notes' is "),
@@ -83,7 +83,7 @@ BUILDERS = {
     "OtherPages": (EVIDENCE, "evidence()", "page 7 of 'doc' holds the answer, and is not among those shown; name"),
     "Positioned": (FOLLOWS, "record()", "'position' is 0.5 at two placements, and the needles move; leave it out"),
     "FirstOf": (FOLLOWS, "draft()", "Wording.choose takes 'first' in all "),
-    "PromptDate": (AUDIT, "prompt()", "in other surroundings, the prompt is another one: …"),
+    "PromptDate": (AUDIT, "prompt()", "in other surroundings, the prompt is another one: "),
     "AnyText": (WRONG, "score()", "metric 'any-text' gives any text the full score: 'Lorem ipsum"),
     "AnyColour": (WRONG, "score()", "metric 'any-colour' gives the answer of another question the full score: "),
 }
@@ -98,9 +98,9 @@ REFUSED = {
 READERS = {
     "TellingIds": (GIVEN, "row()", "stands in the id of its row, as do those of 3 of 3 questions; ids are public"),
     "SameIds": (IDS, "row()", "another row of the source has the same id; give each row an id of its own"),
-    "CountedIds": (ROWS, "row()", "row 1 differs when the source is read again: field 'id' is 'note-"),
+    "CountedIds": (ROWS, "row()", "row 1 differs when the source is read again: field 'id' is \"note-"),
     "SetRows": (BYTES, "raw_rows()", "workers): the rows of the source, or their order, differ"),
-    "RandomRows": (ROWS, "row()", "differs when the source is read again: field 'colour' is '"),
+    "RandomRows": (ROWS, "row()", "differs when the source is read again: field 'colour' is \""),
     "NoRows": (KEPT, "", "none of 24 rows is kept (24 × no-moral); the first: notes.txt, line 1, moral: no-moral: exp"),
     "RandomSample": (BYTES, "draw()", "the fingerprints of the sources differ; a sample is the same every time"),
 }
@@ -174,6 +174,7 @@ NUMBERED = """class Numbered(mt.readers.Reader[Fable]):
 class Fables("""
 TAKEN = "[other.unit() for other in others]"
 MORALS = 'mt.Unit(other.title, other.text + " So: " + row.moral) for other in others'
+LATE_HASHES = "(*others[:48], *sorted(others[48:], key=lambda other: hash(other.title)))"
 AGAIN_SHOWN = 'mt.Unit(path + "#2", mt.Image(path), (99, n), "padding") for n, path in enumerate(paths)'
 ANSWER = """    def answer(self, example: mt.PackedExample) -> str:
         return "owl" if example.row else "fox"
@@ -203,6 +204,7 @@ FABLES = {
         ),
     ),
     "answer": (("    def draft(", ANSWER),),
+    "longest": ((TAKEN, f"[other.unit() for other in {LATE_HASHES}]"),),
 }
 COMPARISONS = {
     "taken": (("mt.InOrder(rest)", f"mt.InOrder((*rest, *({AGAIN_SHOWN})))"),),
@@ -219,6 +221,8 @@ WRONG_FILES = {
     "unfilled": (FULL, "draft()", "of mean size are missing; add sources, or take 64K out of `lengths`"),
     "twins": (EVERY, "", "has all the same fields, the same question and the same answer; leave one out"),
     "answer": (FOLLOWS, "answer()", "the same for a half of each context, for one unit and for none; compute it from"),
+    # only the fourth length, which is packed and not built, shows it
+    "longest": (BYTES, "draft()", "the prompt is another one: "),
     **dict.fromkeys(("folder", "home", "lang"), (BYTES, "draft() or record()", "differs in line 1: 'from' is ")),
 }
 
@@ -250,7 +254,8 @@ def files_with_mistakes(folder: Path) -> list[dict[str, Any]]:
             source = source if example == "fables" else {"questions": "questions.csv", "documents": "documents"}
             reader = {"reader": f"{name}.py:Numbered"} if "numbered" in name else {}
             made = {"name": name, "builder": f"{name}.py:{kind}", "source": source, **reader, **common}
-            datasets.append({**made, "lengths": ["2K", "64K"]} if name == "unfilled" else made)
+            lengths = {"unfilled": ["2K", "64K"], "longest": ["2K", "4K", "6K", "8K"]}.get(name, common["lengths"])
+            datasets.append({**made, "lengths": lengths})
     return datasets
 
 
@@ -331,8 +336,7 @@ def test_an_audit_counts_every_reject_of_one_id(checked: mm.Checked) -> None:
 def test_a_reader_of_the_engine_may_number_rows(tmp_path: Path) -> None:
     """Its ids are only looked at: public data that it reads do not change."""
     (note,) = ids_stay("own_documents", {"rows": tmp_path / "none.jsonl"}, ["m_001", "m_002", "m_003"], tmp_path)
-    assert isinstance(note, Note)
-    assert note.text == "ids are the numbers of rows: they move when a row is added above them"
+    assert note == "ids are the numbers of rows: they move when a row is added above them"
 
 
 # The other process
@@ -364,16 +368,13 @@ def test_a_difference_names_the_line_the_field_and_the_row(finished: Path, tmp_p
     found = difference(finished, other)
     assert found
     assert (found.row, found.method) == ("mmlongdoc_0", "draft() or record()")
-    assert found.detail == "mmlb_data/documentQA/mmlongdoc_K1.jsonl differs in line 1: 'answer' is 'hard', then 'soft'"
+    assert (
+        found.detail == 'mmlb_data/documentQA/mmlongdoc_K1.jsonl differs in line 1: \'answer\' is "hard" against "soft"'
+    )
     path.unlink()
     found = difference(finished, other)
     assert found
     assert found.detail.endswith("two builds has mmlb_data/documentQA/mmlongdoc_K1.jsonl")
-
-
-def test_two_values_are_shown_from_where_they_differ() -> None:
-    assert two_values("x" * 50 + "a", "x" * 50 + "b") == f"…{'x' * 12}a', then …{'x' * 12}b'"
-    assert two_values([1], None) == "[1], then None"
 
 
 def test_it_is_given_absolute_paths(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 import json
 import re
 import shutil
-from dataclasses import fields
-from inspect import isfunction
+from inspect import isfunction, signature
 from pathlib import Path
+from pydoc import plain, render_doc
+from textwrap import wrap
 from typing import get_args
 
 import pytest
@@ -85,7 +86,15 @@ def _lines(text: str) -> str:
 
 @pytest.mark.parametrize("kind", [mt.Draft, mt.Unit, mt.PackedExample], ids=lambda kind: str(kind.__name__))
 def test_every_field_is_named(kind: type) -> None:
-    assert not [field.name for field in fields(kind) if f"`{field.name}`" not in PAGE]
+    assert not [name for name in signature(kind).parameters if f"`{name}`" not in PAGE]
+
+
+def test_the_help_of_a_draft_fits_a_screen() -> None:
+    """It has at most 50 lines at 80 columns; all fields stand in the first 25."""
+    said = plain(render_doc(mt.Draft))
+    lines = [piece for line in said.splitlines() for piece in wrap(line, 80) or [""]]
+    assert len(lines) <= 50
+    assert {"question", "answer", "noted"} <= {line.strip("| ").partition(":")[0] for line in lines[:25]}
 
 
 def test_every_class_attribute_of_a_task_is_named() -> None:

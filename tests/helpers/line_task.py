@@ -22,12 +22,12 @@ class Lines(mt.Task[Line]):
 
     metric = "sub_em"
 
-    def draft(self, row: Line, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: Line, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Put the line among the others, in the order of their numbers."""
         units = tuple(line(other.number, other.text, "negative") for other in self.others(row, sources))
         question = mt.advanced.Question(row.id, ask(row.number), {"number": row.number, "answer": row.text.split()[-1]})
         gold = (line(row.number, row.text, "gold"),)
-        return mt.Draft(gold, mt.InOrder(units), instruction=(HEAD,), questions=(question,))
+        return mt.advanced.ContextDraft(gold, mt.InOrder(units), instruction=(HEAD,), questions=(question,), id=row.id)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return the lines that are shown."""

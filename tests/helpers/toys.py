@@ -32,7 +32,7 @@ class Toy:
     """A toy task is a drafting function; its record holds the units as they stand."""
 
     name: str
-    write: Callable[[str, Sizes, mt.Draws], mt.Draft]
+    write: Callable[[str, Sizes, mt.Draws], mt.advanced.ContextDraft]
     spec: ClassVar[mt.advanced.TaskSpec] = mt.advanced.TaskSpec(
         mt.readers.FilePattern("toy/{name}_K{k}.jsonl"), metric="none"
     )
@@ -55,19 +55,19 @@ class Toy:
         return mt.advanced.assemble((f"Instruction of {self.name}.\n\n",), units, record["separator"], question)
 
 
-def vrag(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
+def vrag(row: str, sizes: Sizes, draws: mt.Draws) -> mt.advanced.ContextDraft:
     """A gold passage at a depth, ranked negatives in a drawn order, one image in the question."""
     texts = {f"p{i}": f"Passage {i}. " + "grasshopper " * draws.integer(f"words {i}", 1, 60) for i in range(120)}
     negatives = (mt.Unit(id, text, (draws.rank("place", id),), "negative", "Document: ") for id, text in texts.items())
     gold = mt.Unit("gold", "The gold passage.", None, "gold", "Document: ")
     question = mt.advanced.Question(row, ("\n\nQuestion: ", mt.Image("q.jpg"), "where does it live?\nAnswer:"))
     frame = ("Instruction of vrag.\n\n",)
-    return mt.Draft(
+    return mt.advanced.ContextDraft(
         (gold,), mt.InOrder(tuple(negatives)), id=row, instruction=frame, questions=(question,), closing=mt.Closing()
     )
 
 
-def vh(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
+def vh(row: str, sizes: Sizes, draws: mt.Draws) -> mt.advanced.ContextDraft:
     """Two needle photographs among others of different sizes, in a drawn order."""
     photos = draws.order("pile", (path for path in sizes if path.startswith("photo")))
     units = [mt.Unit(path, mt.Image(path), (number,), "negative") for number, path in enumerate(photos)]
@@ -75,7 +75,7 @@ def vh(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     question = mt.advanced.Question(row, ("\n\nQuestion: is there a cat?\nAnswer:",))
     frame = ("Instruction of vh.\n\n",)
     take_order = mt.InOrder(tuple(units))
-    return mt.Draft(
+    return mt.advanced.ContextDraft(
         needles,
         take_order,
         id=row,
@@ -86,7 +86,7 @@ def vh(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     )
 
 
-def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
+def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.advanced.ContextDraft:
     """Many test images over one context of rounds; an exemplar's label stands after its picture."""
     classes = tuple(draws.order("classes", (f"class{c:02d}" for c in range(60))))
 
@@ -100,28 +100,30 @@ def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
         return mt.advanced.Question(f"{row}/{name}", parts, group=name)
 
     questions = tuple(map(question, classes))
-    return mt.Draft((), rounds, id=row, instruction=("Instruction of icl.\n\n",), questions=questions)
+    return mt.advanced.ContextDraft((), rounds, id=row, instruction=("Instruction of icl.\n\n",), questions=questions)
 
 
-def summary(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
+def summary(row: str, sizes: Sizes, draws: mt.Draws) -> mt.advanced.ContextDraft:
     """Three documents, each cut evenly from its end; no question but the closing request."""
     documents = [
         [_page(name, index, (number, index)) for index in range(count)]
         for number, (name, count) in enumerate((("alpha", 21), ("beta", 4), ("gamma", 40)))
     ]
     question = mt.advanced.Question(row, ("\n\nNow please summarize the case.\nSummary:",))
-    return mt.Draft(
+    return mt.advanced.ContextDraft(
         (), mt.by_divisor(documents), id=row, instruction=("Instruction of summary.\n\n",), questions=(question,)
     )
 
 
-def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
+def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.advanced.ContextDraft:
     """Two answer pages with a gap between them, then the rest inside out, then padding left and right."""
     required, rest = mt.inside_out([_page("alpha", i, (0, i)) for i in range(21)], (9, 13))
     others = [[_page(name, i, (0, i)) for i in range(count)] for name, count in (("beta", 4), ("gamma", 40))]
     question = mt.advanced.Question(row, ("\n\nQuestion: Based on Document alpha, how many?\nAnswer:",))
     take_order = mt.Chain((rest, lambda: mt.alternate_sides(others)))
-    return mt.Draft(required, take_order, id=row, instruction=("Instruction of docqa.\n\n",), questions=(question,))
+    return mt.advanced.ContextDraft(
+        required, take_order, id=row, instruction=("Instruction of docqa.\n\n",), questions=(question,)
+    )
 
 
 TOYS = tuple(Toy(write.__name__, write) for write in (vrag, vh, icl, summary, docqa))

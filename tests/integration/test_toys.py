@@ -25,7 +25,9 @@ lengths = st.integers(2, 140).map(lambda n: n * K)
 relaxed = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def made(toy: Toy, seed: int, length: int, tokenizer: TextTokenizer | None = None) -> tuple[mt.Draft, Pricer, Any]:
+def made(
+    toy: Toy, seed: int, length: int, tokenizer: TextTokenizer | None = None
+) -> tuple[mt.advanced.ContextDraft, Pricer, Any]:
     sizes, draws = sizes_of(seed), mt.Draws((seed, toy.name, "row"))
     pricer = Pricer(CrossModalCounter(tokenizer or load_tokenizer("llama2"), PatchRule()), sizes)
     draft = toy.write("row", sizes, draws)

@@ -44,7 +44,7 @@ def sizes(draws: mt.Draws, units: list[mt.Unit]) -> dict[str, tuple[int, int]]:
     return {path: (draws.integer(f"w {path}", 30, 700), draws.integer(f"h {path}", 30, 700)) for path in paths}
 
 
-def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mt.Draft, Pricer, mt.Draws]:
+def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mt.advanced.ContextDraft, Pricer, mt.Draws]:
     draws = mt.Draws((seed, "needles"))
     units = haystack(draws)
     hidden = tuple(
@@ -53,7 +53,7 @@ def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mt.Draft, Pricer
     )
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), sizes(draws, units))
     question = mt.advanced.Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = mt.Draft(
+    draft = mt.advanced.ContextDraft(
         hidden,
         mt.InOrder(tuple(units)),
         id="q",

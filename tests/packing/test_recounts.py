@@ -4,11 +4,11 @@ from functools import cache
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import mmlongbench.task as mt
-from mmlongbench.draft import Draft, Question
+from mmlongbench.draft import ContextDraft, Question
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, assemble, examples
 from mmlongbench.packing.pricing import Pricer, RefusedImage
@@ -46,6 +46,7 @@ RULES = (PatchRule(), *map(vision_rule, ("llava-onevision-nested", "deepseek-vl2
     st.booleans(),
     st.sampled_from(RULES),
 )
+@example(["\n\n"] * 4, 60, False, PatchRule())  # units that cost nothing
 def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(
     bodies: list[str | tuple[int, int]], length: int, in_turns: bool, rule: PatchRule | VisionRule
 ) -> None:
@@ -53,7 +54,9 @@ def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(
     shown = [body if isinstance(body, str) else mt.Image(f"{n}.jpg") for n, body in enumerate(bodies)]
     units = [mt.Unit(f"u{n}", body, (n,), "own") for n, body in enumerate(shown)]
     question = Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = Draft((), mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,), in_turns=in_turns)
+    draft = ContextDraft(
+        (), mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,), in_turns=in_turns
+    )
     pricer, budget = Pricer(CrossModalCounter(crossing(), rule), pictures), TokenBudget(length, 8)
     try:
         (example,) = examples(draft, budget, [None], pricer, mt.Draws(("q",)))
@@ -79,7 +82,9 @@ def test_a_context_is_filled_as_if_images_that_the_model_refuses_were_not_there(
     taken = [unit for unit, body in zip(units, bodies, strict=True) if body != (10, 2300)]
     pricer = Pricer(CrossModalCounter(crossing(), vision_rule("qwen2.5-vl")), pictures)
     drafts = [
-        Draft((), mt.InOrder(each), id="q", instruction=("Read.\n\n",), questions=(Question("q", ("\n\nWhich?",)),))
+        ContextDraft(
+            (), mt.InOrder(each), id="q", instruction=("Read.\n\n",), questions=(Question("q", ("\n\nWhich?",)),)
+        )
         for each in (units, taken)
     ]
     found, expected = (examples(each, TokenBudget(length, 8), [None], pricer, mt.Draws(("q",))) for each in drafts)
@@ -91,7 +96,7 @@ def test_an_image_around_the_units_that_the_model_refuses_rejects_the_question(w
     parts = {"instruction": ("Read.\n",), "question": ("\nWhich?",)}
     parts[where] = (mt.Image("long.jpg"), *parts[where])  # type: ignore[assignment]
     question = Question("q", parts["question"])
-    draft = Draft((), mt.InOrder([]), id="q", instruction=parts["instruction"], questions=(question,))
+    draft = ContextDraft((), mt.InOrder([]), id="q", instruction=parts["instruction"], questions=(question,))
     pricer = Pricer(CrossModalCounter(crossing(), vision_rule("qwen2.5-vl")), {"long.jpg": (10, 2300)})
     with pytest.raises(RefusedImage, match="refuses it"):
         examples(draft, TokenBudget(4096, 8), [None], pricer, mt.Draws(("q",)))

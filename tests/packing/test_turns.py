@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.draft import ContextDraft, Question, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.lengths import TokenBudget
@@ -56,7 +56,9 @@ def packed(
     made = [unit(f"unit {number} ", kind, texts, (number,)) for number, (kind, texts) in enumerate(units)]
     needle = unit("needle ", needle_kind, ["Where is the needle?", "Here."], None)
     question = Question("q", ("Well?",))
-    draft = Draft((needle,), InOrder(made), instruction=("Talk.\n\n",), questions=(question,), id="q", in_turns=True)
+    draft = ContextDraft(
+        (needle,), InOrder(made), instruction=("Talk.\n\n",), questions=(question,), id="q", in_turns=True
+    )
     pricer = Pricer(COUNTER, dict.fromkeys([f"{each.id}.png" for each in (needle, *made)], SIZE))
     return examples(draft, TokenBudget(length, 16), [Depth(depth) for depth in depths], pricer, Draws(("t", "q")))
 

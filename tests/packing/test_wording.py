@@ -41,7 +41,9 @@ def haystack(draws: mt.Draws, count: int) -> tuple[mt.Unit, ...]:
     return tuple(units)
 
 
-def draft_of(seed: int, wording: mt.Wording, tokenizer: TextTokenizer) -> tuple[mt.Draft, Pricer, mt.Draws]:
+def draft_of(
+    seed: int, wording: mt.Wording, tokenizer: TextTokenizer
+) -> tuple[mt.advanced.ContextDraft, Pricer, mt.Draws]:
     draws = mt.Draws((seed, "wording"))
     sizes = dict.fromkeys(("a.jpg", "needle.jpg", *(f"u{n}.jpg" for n in range(400))), (56, 56))
     pricer = Pricer(CrossModalCounter(tokenizer, PatchRule()), sizes)
@@ -49,7 +51,7 @@ def draft_of(seed: int, wording: mt.Wording, tokenizer: TextTokenizer) -> tuple[
     needle = mt.Unit("needle", mt.Image("needle.jpg"), None, "needle")
     take_order = mt.InOrder(haystack(draws, 400))
     return (
-        mt.Draft(
+        mt.advanced.ContextDraft(
             (needle,), take_order, id="q", instruction=("Read.\n\n",), questions=(question,), closing=mt.Closing()
         ),
         pricer,
@@ -150,7 +152,9 @@ def test_equal_sentences_are_hidden_each_at_a_start_of_its_own(seed: int, passag
     units = tuple(mt.Unit(f"p{n}", f"One is {n}. Two is {n}. Three is {n}.", (n,), "own") for n in range(passages))
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), {})
     question = mt.advanced.Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = mt.Draft(hidden, mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,))
+    draft = mt.advanced.ContextDraft(
+        hidden, mt.InOrder(units), id="q", instruction=("Read.\n\n",), questions=(question,)
+    )
     for example in examples(draft, TokenBudget(K, 256), tuple(map(mt.Permutation, range(3))), pricer, draws):
         text = example.prompt.text
         assert text.count(body) == 3

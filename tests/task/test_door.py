@@ -136,6 +136,24 @@ def test_a_metric_of_the_task_file_scores_with_its_parameters(tmp_path: Path) ->
     assert "totals of notes.py:exactly(most=30) are not shown: a report runs no task file" in report.out
 
 
+def test_a_metric_with_long_parameters_has_scores_in_a_file_of_a_short_name(tmp_path: Path) -> None:
+    task = TASK.replace("record: mt.Record)", "record: mt.Record, words: str)")
+    release, files = built(
+        tmp_path, task.replace("metric = exactly", f"metric = partial(exactly, words={'x' * 300!r})")
+    )
+    name, record = "notes_K1_dep2.jsonl", files["notes_K1_dep2.jsonl"][0]
+    line = {"file": f"tasks/{name}", "id": record["id"], "depth": record["depth"], "prediction": record["answer"]}
+    (tmp_path / "said.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    given = ["--task", str(tmp_path / "notes.py"), "--model", "m", "--only-answered", "--out", str(tmp_path / "scores")]
+    metric = f"notes.py:exactly(words={'x' * 300!r})"
+    ran = command("score", str(release), str(tmp_path / "said.jsonl"), *given, "--metrics", metric)
+    assert ran.code == 0, ran.err
+    (file,) = (tmp_path / "scores").glob("*.jsonl")
+    assert file.name.startswith("m.notes.py:exactly(words='xxx")
+    assert len(file.name) < 255
+    assert json.loads(file.read_text("utf-8").splitlines()[0])["metric"] == metric
+
+
 OWN = {
     "exactly": "exactly",
     "partial(exactly, most=30)": "exactly(most=30)",
@@ -237,6 +255,36 @@ def note(row"""
     ran = command("check", str(written(tmp_path, task, "1K")))
     assert "answer()" not in ran.out
     assert "two placements" not in ran.out
+    assert ran.code == 0, ran.out
+
+
+def test_a_record_of_ones_own_may_use_the_fields_of_a_draft_under_other_names(tmp_path: Path) -> None:
+    record = """
+    def record(self, example):
+        record = super().record(example)
+        record["metres"] = record.pop("depth")
+        return record
+
+
+def note(row"""
+    changed = TASK.replace('"asked"),), hay)', '"asked"),), hay, fields={"depth": 7})')
+    with_record = changed.replace("\n\ndef note(row", record)
+    _, files = built(tmp_path, with_record)
+    assert {record["metres"] for record in files["notes_K1_dep2.jsonl"]} == {7}
+    manifest = written(tmp_path, changed)
+    ran = command("build", str(manifest), "--out", str(tmp_path / "other"), "--limit", "2")
+    assert "Draft.fields holds 'depth', which the engine adds" in ran.err
+
+
+def test_an_audit_tells_a_needle_from_padding_that_quotes_it_in_the_same_line(tmp_path: Path) -> None:
+    task = TASK.replace("    instruction", "    separator = ' '\n    instruction")
+    quoting = """
+        hay = [note(other) for other in others]
+        hay[2] = mt.Unit("q", "Somebody said: " + row.text)
+        return mt.Draft((mt.Unit(row.id, row.text),), mt.InOrder(hay))"""
+    task = task.replace("        hay = mt.InOrder([note(other) for other in others])", quoting[1:])
+    release, _ = built(tmp_path, task)
+    ran = command("audit", str(release), "--task", str(tmp_path / "notes.py"))
     assert ran.code == 0, ran.out
 
 
@@ -477,7 +525,6 @@ REFUSED = [
         "expected one with a newline at both ends",
     ),
     (INSTRUCTION, "'Read.\\n\\n'\n    question_format = '{question}'", "did you mean 'question_form'?"),
-    (DRAFT, f"{DRAFT[:-1]}, separator=' ')", "a draft of a task has no separator of its own; set `separator` of"),
     (DRAFT, f"{DRAFT[:-1]}, instruction=('Read.',))", "Draft.instruction does not end with a newline"),
     (INSTRUCTION, "'Read:'", "'instruction' is 'Read:', expected a text that ends with a newline"),
     ("row.text,", "turns=(mt.Turn('user', (row.text,)),),", "has turns; a task with such units sets `in_turns = True`"),

@@ -125,8 +125,8 @@ def test_a_part_without_anything_in_it_is_there() -> None:
     pictures: Any = SimpleNamespace(sizes={})
     others = Sources(images=Images(pictures))
     assert (sources.documents.ids, sources.web_pages.ids, dict(sources.image_classes.classes)) == ((), (), {})
-    parts = ("documents", "images", "web_pages", "image_classes", "corpus")
-    assert [part for part in parts if getattr(sources, f"has_{part}")] == ["documents", "web_pages", "image_classes"]
+    parts = ("documents", "images", "image_classes")
+    assert [part for part in parts if getattr(sources, f"has_{part}")] == ["documents", "image_classes"]
     assert [part for part in parts if getattr(others, f"has_{part}")] == ["images"]
 
 

@@ -2,17 +2,25 @@
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from tiny import draw_pdf
+from pydantic import BaseModel, Field
+from tiny import command, draw_pdf
 
 import mmlongbench.task as mt
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import SourceError
+
+
+class Seal(BaseModel, extra="forbid"):
+    """A seal of a letter."""
+
+    colour: Annotated[str, Field(min_length=1)]
+    parts: tuple[int, ...] | None = None
 
 
 class Letter(mt.Row):
@@ -21,6 +29,7 @@ class Letter(mt.Row):
     name: str
     year: int = 1900
     tags: tuple[str, ...] = ()
+    seals: tuple[Seal, ...] = ()
 
 
 class Letters(mt.Task[Letter]):
@@ -176,6 +185,23 @@ def test_a_long_number_is_named_without_advice_to_programmers(tmp_path: Path) ->
         ({"name": 5}, "name: wrong-field: expected a valid string, found 5; correct the row"),
         ({"name": "A", "tags": 5}, "tags: wrong-field: expected a valid tuple, found 5; correct the row"),
         ({"name": "A", "tags": "[1"}, "tags: wrong-field: expected a valid tuple, found '[1'; correct the row"),
+        (
+            {"name": "A", "seals": [{"colour": "red"}, {}]},
+            "seals[1].colour: wrong-field: expected a value, found nothing;",
+        ),
+        ({"name": "A", "seals": [3]}, "seals[0]: wrong-field: expected an object with the fields of Seal, found 3;"),
+        (
+            {"name": "A", "seals": [{"colour": "red", "size": 4}]},
+            "seals[0].size: wrong-field: expected no such field, found 4;",
+        ),
+        (
+            {"name": "A", "seals": [{"colour": "red", "parts": [1, "x"]}]},
+            "seals[0].parts[1]: wrong-field: expected a valid integer, unable to parse string as an integer, found 'x'",
+        ),
+        (
+            {"name": "A", "seals": [{"colour": ""}]},
+            "seals[0].colour: wrong-field: expected at least 1 character, found ''; correct the row",
+        ),
         (["A"], "not-a-row: expected a JSON object, found list"),
     ],
 )
@@ -240,6 +266,54 @@ def test_a_folder_of_pdfs_and_one_of_pictures_are_parts_of_the_reader(tmp_path: 
     assert reader.shows(sources) == {"cats/1.png": frozenset()}
     assert reader.image(sources, "cats/1.png") == tmp_path / "cats/1.png"
     assert reader.image(sources, "../outside.png") is None
+
+
+POOL = '''
+from typing import Annotated
+
+import mmlongbench.task as mt
+
+
+class Photo(mt.Row):
+    """A photo."""
+
+    photo: Annotated[str, mt.Folder]
+    answer: str
+
+
+class Photos(mt.Task[Photo]):
+    """Which photo is at a depth among those of all other rows."""
+
+    metric = "sub_em"
+    instruction = "Look.\\n\\n"
+    sources = {"rows": mt.Table, "photos": mt.Folder}
+    placements = mt.Placements(mt.Depth, (0, 1))
+
+    def draft(self, row, sources, draws):
+        units = [mt.Unit(each.id, mt.Image(sources.images[each.photo].path)) for each in self.others(row, sources)]
+        needle = mt.Unit(row.id, mt.Image(sources.images[row.photo].path))
+        return mt.Draft((needle,), mt.InOrder(units), f"What is {row.id}?")
+'''
+
+
+def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for number in range(40):
+        Image.new("RGB", (112, 112), (number * 6, 9, 9)).save(tmp_path / f"photos/{number}.png")
+    rows = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
+    rows[7]["photo"], rows[9]["photo"] = "none.png", "../photos.py"
+    jsonl(tmp_path / "rows.jsonl", *rows)
+    (tmp_path / "photos.py").write_text(POOL, "utf-8")
+    dataset = "{name: p, builder: 'photos.py:Photos', source: {rows: rows.jsonl, photos: photos}, lengths: [1K]}"
+    (tmp_path / "p.yaml").write_text(f"datasets: [{dataset}]", "utf-8")
+    ran = command("build", tmp_path / "p.yaml", "--out", tmp_path / "out", "--limit", 50)
+    assert ran.code == 0, ran.err
+    rejects = [json.loads(line) for line in (tmp_path / "out/rejects.jsonl").read_text("utf-8").splitlines()]
+    assert [(each["id"], each["reason"], each["field"], each["place"]) for each in rejects] == [
+        ("r7", "missing-image", "photo", "line 8"),
+        ("r9", "missing-image", "photo", "line 10"),
+    ]
+    assert len((tmp_path / "out/mmlb_data/tasks/p_K1_dep2.jsonl").read_text("utf-8").splitlines()) == 2 * 38
 
 
 def test_the_declaration_comes_from_the_class() -> None:

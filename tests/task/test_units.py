@@ -269,3 +269,29 @@ def test_a_page_that_is_not_there_rejects_its_row(index: int) -> None:
     units = [mt.Unit(str(number), "page") for number in range(3)]
     with pytest.raises(mt.Rejected, match=f"expected an index from 0 to 2, found {index}"):
         mt.inside_out(units, [index])
+
+
+def test_a_question_with_options_is_scored_by_the_place_of_the_right_one(tmp_path: Path) -> None:
+    towns = [
+        f"{first}{last}" for first in ("Ash", "Birk", "Elm", "Oak", "Yew") for last in ("by", "ford", "ham", "ton")
+    ]
+    rows = [
+        {
+            "id": f"q{number}",
+            "text": f"Person {number} moved to {towns[number % 20]} in a year of much rain. "
+            + f"It was far, no {number}. " * 6,
+            "question": f"Where did person {number} move?",
+            "right": towns[number % 20],
+            "wrong": [towns[(number + step) % 20] for step in (3, 7, 11)],
+        }
+        for number in range(40)
+    ]
+    write_rows(tmp_path / "quiz.jsonl", rows)
+    manifest = write_manifest(tmp_path, "Quizzes", {"rows": "quiz.jsonl"})
+    record = read_rows(built(manifest) / "mmlb_data/tasks/quizzes_K1_dep2.jsonl")[0]
+    row = rows[int(str(record["id"])[1:])]
+    assert record["options"][record["answer"]] == row["right"]
+    assert f"{'ABCD'[record['answer']]}. {row['right']}" in record["question"]
+    ran = command("check", manifest, "--limit", 3)
+    assert ran.code == 0, ran.out
+    assert any(f"answer: {town}\n" in ran.out for town in towns)

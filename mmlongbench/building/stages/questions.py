@@ -11,7 +11,7 @@ from mmlongbench.building.dataset import Dataset, StoredRows, row_of
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.stages.rankings import retrieval_counts
-from mmlongbench.draft import Draft
+from mmlongbench.draft import ContextDraft
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
@@ -170,7 +170,7 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
         return Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo), noted
 
 
-def _length_fault(draft: Draft, dataset: Dataset) -> Fault | None:
+def _length_fault(draft: ContextDraft, dataset: Dataset) -> Fault | None:
     span, reference, pricer = dataset.builder.spec.full_prompt, dataset.spec.reference_length, dataset.pricer
     if span is None:
         return None

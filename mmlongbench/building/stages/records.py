@@ -18,7 +18,7 @@ from mmlongbench.building.shard_results import (
     SharedCounts,
     ShownImages,
 )
-from mmlongbench.draft import Draft, Unit
+from mmlongbench.draft import ContextDraft, Draft, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
@@ -33,10 +33,9 @@ from mmlongbench.release.items import ItemColumns
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
-from mmlongbench.task.take_orders import Without
 from tokenization import TokenizationError
 
-PackedContext: TypeAlias = tuple[Draft, list[PackedExample] | DoesNotFitError]
+PackedContext: TypeAlias = tuple[ContextDraft, list[PackedExample] | DoesNotFitError]
 PackedLine: TypeAlias = tuple[RecordLine, PackedExample | None]
 """A line, and the example whose record it holds, if any."""
 
@@ -180,7 +179,7 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
     the smallest of them grows by that.
     """
 
-    def pack_context(draft: Draft) -> list[PackedExample] | DoesNotFitError:
+    def pack_context(draft: ContextDraft) -> list[PackedExample] | DoesNotFitError:
         try:
             with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
                 return _examples(dataset, draft, dataset.sources.draws.at(draft.id), length)
@@ -205,13 +204,17 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
         yield from zip(drafts, packed, strict=True)
 
 
-def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[Draft]:
+def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[ContextDraft]:
     builder = dataset.builder
     if not isinstance(builder, SharedContextBuilder):
         return []
     with calling("builder", dataset.spec.builder, "contexts()"):
-        contexts: list[Draft] = list(builder.contexts(rows, dataset.sources))
+        contexts: list[ContextDraft] = list(builder.contexts(rows, dataset.sources))
         fault = next(filter(None, map(draft_fault, contexts)), "")
+        if any(isinstance(context, Draft) for context in contexts):
+            fault = (
+                "returned an mt.Draft, expected an mt.advanced.ContextDraft; `self.shared(id, draft, rows)` makes one"
+            )
     asked = (question.id for context in ([] if fault else contexts) for question in context.questions)
     if unknown := sorted({*asked} - {row.id for row in rows}):
         fault = f"the question {unknown[0]!r} belongs to no row"
@@ -222,7 +225,7 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[Draft]:
     return contexts
 
 
-def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
+def wider(dataset: Dataset, drafts: list[ContextDraft], length: int) -> list[ContextDraft]:
     """Add as few groups to the drafts as possible so that no context runs out of units, and return these drafts.
     If contexts run out with any number of groups, drafts are compared by the number of units in their smallest context.
     Then return the drafts with the largest number, or an empty list if added groups do not raise it.
@@ -263,7 +266,7 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
     return steps[-best[1]] if best[1] else []
 
 
-def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
+def _examples(dataset: Dataset, draft: ContextDraft, draws: Draws, length: int) -> list[PackedExample]:
     """Return the examples of a draft; a unit whose picture cannot be decoded is excluded, and the next unit is taken
     instead. If such a picture is required, or part of the instruction or a question, raise an error.
     """
@@ -272,7 +275,7 @@ def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list
     around = chain(draft.instruction, *(question.parts for question in draft.questions))
     asked = {part.path for part in around if isinstance(part, Image)}
     while True:
-        whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
+        whole = replace(draft, left_out=faults) if faults else draft
         try:
             packed = examples(whole, dataset.budget(length), dataset.plan.bound.placements, dataset.pricer, draws)
         except (AttributeError, TypeError, ValueError) as error:

@@ -67,13 +67,13 @@ class Notes(mt.advanced.Builder[NoteRow]):
         files = mt.readers.FilePattern("notes/{name}_K{k}.jsonl")
         return mt.advanced.TaskSpec(files, self.metric, placements=mt.Placements(mt.Depth, (0.0, 1.0)))
 
-    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         rows = [other for other in sources.rows if isinstance(other, NoteRow) and other.colour != row.colour]
         others = [self.note(other, "negative", (0,), row) for other in draws.order("notes", rows, lambda o: o.id)]
         units = tuple(replace(unit, place=(number,)) for number, unit in enumerate(self.ordered(others, row)))
         gold = self.note(row, "gold", None, row)
         question = mt.advanced.Question(row.id, self.ask(row.name), {"name": row.name, "answer": self.answer(row)})
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             (gold,),
             self.taken(units),
             id=row.id,
@@ -232,7 +232,7 @@ def _with_tails(self: Notes, example: mt.PackedExample) -> mt.Record:
     return {**Notes.record(self, example), "notes": [unit.text for unit in example.units]}
 
 
-def _all_required(self: Notes, *given: Any) -> mt.Draft:
+def _all_required(self: Notes, *given: Any) -> mt.advanced.ContextDraft:
     made = Notes.draft(self, *given)
     units = tuple(replace(unit, role="own") for unit in made.take_order.units(0))
     return replace(made, required=(*made.required, *units), take_order=mt.InOrder(()))
@@ -278,7 +278,7 @@ class GoldOffered(Notes):
     def spec(self) -> mt.advanced.TaskSpec:
         return mt.advanced.TaskSpec(mt.readers.FilePattern("notes/{name}_K{k}.jsonl"), self.metric)
 
-    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         made = super().draft(row, sources, draws)
         last = replace(made.required[0], place=(999,))
         return replace(made, required=(), take_order=mt.InOrder((*made.take_order.units(0), last)))
@@ -296,7 +296,7 @@ class LateError(Notes):
 class FirstOf(Notes):
     """Asks for the first of two notes, wherever they stand."""
 
-    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         made = super().draft(row, sources, draws)
         (asked,), other = made.questions, mt.Unit("other", f"The other note is not {row.name}, whatever you read.")
         wording = mt.Wording(("first", "second"), lambda units: 0, lambda text: (f"{asked.parts[0]} The {text}:",))

@@ -66,7 +66,7 @@ class Fables(mt.advanced.Builder[FableRow]):
         placements=mt.Placements(mt.Depth, mt.DEPTHS),
     )
 
-    def draft(self, row: FableRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: FableRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """The fable at a depth (no place of its own); the others in a drawn order."""
         gold = _fable(row.title, row.text, "gold", None)
         # a source of some hundred fables may be read for each of them; see `Sources.rows` about a large one
@@ -74,7 +74,9 @@ class Fables(mt.advanced.Builder[FableRow]):
         drawn = draws.order("others", others, lambda fable: fable.title)
         units = tuple(_fable(other.title, other.text, "negative", (n,)) for n, other in enumerate(drawn))
         question = mt.advanced.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
-        return mt.Draft((gold,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,))
+        return mt.advanced.ContextDraft(
+            (gold,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,)
+        )
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """One line of the file."""

@@ -59,18 +59,18 @@ class Lined(mt.advanced.Builder[TileRow]):
             mt.readers.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements
         )
 
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         return self.context(
             row.id, [row.tile], [mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile})], sources
         )
 
     def context(
         self, id: str, tiles: Sequence[str], questions: Sequence[mt.advanced.Question], sources: mt.Sources
-    ) -> mt.Draft:
+    ) -> mt.advanced.ContextDraft:
         needles = tuple(self.unit(sources, tile, "needle", None) for tile in tiles)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" not in tiles]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             needles,
             mt.InOrder(units),
             id=id,
@@ -147,7 +147,7 @@ class HeadedAll(Headed):
 class Shown(Headed):
     """Shows the needle's picture in the instruction as well."""
 
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         from dataclasses import replace
 
         made = super().draft(row, sources, draws)
@@ -165,7 +165,7 @@ class Blanks(Lined):
     placements = mt.Placements(mt.Permutation, (0, 1))
     separator = "\n\n"
 
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         needles = tuple(
             mt.Unit(f"the {n} % needle\tof {row.id}", _secret(n), None, "needle", between_sentences=True)
             for n in range(2)
@@ -173,7 +173,7 @@ class Blanks(Lined):
         texts = [f"Passage {n} begins.\nIt has two lines.\n\n\n\nAnd it ends. So it does." for n in range(TILES)]
         units = tuple(mt.Unit(f"passage {n}", text, (n,), "negative") for n, text in enumerate(texts))
         question = mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile})
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             needles,
             mt.InOrder(units),
             id=row.id,
@@ -213,7 +213,7 @@ class SharedPermutations(Lined, mt.advanced.SharedContextBuilder[TileRow]):
 
     placements = mt.Placements(mt.Permutation, (0, 1))
 
-    def contexts(self, rows: Sequence[TileRow], sources: mt.Sources) -> Sequence[mt.Draft]:
+    def contexts(self, rows: Sequence[TileRow], sources: mt.Sources) -> Sequence[mt.advanced.ContextDraft]:
         questions = [mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile}) for row in rows]
         return [self.context("shared", [row.tile for row in rows], questions, sources)]
 
@@ -225,7 +225,7 @@ class InlineTwo(Inline):
 
     def context(
         self, id: str, tiles: Sequence[str], questions: Sequence[mt.advanced.Question], sources: mt.Sources
-    ) -> mt.Draft:
+    ) -> mt.advanced.ContextDraft:
         return super().context(id, ("1.png", "0.png"), questions, sources)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
@@ -241,7 +241,7 @@ class InlinePrefix(InlineTwo):
 
     def context(
         self, id: str, tiles: Sequence[str], questions: Sequence[mt.advanced.Question], sources: mt.Sources
-    ) -> mt.Draft:
+    ) -> mt.advanced.ContextDraft:
         return Inline.context(self, id, ("1.png", "0.png", "7.png"), questions, sources)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
@@ -254,7 +254,7 @@ class InlinePrefix(InlineTwo):
 class MixedLines(Lined):
     """Pictures in lines of their own for one row, within one line for another."""
 
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         return replace(super().draft(row, sources, draws), separator=_between(row.id))
 
     def prompt(self, record: mt.Record) -> mt.Prompt:

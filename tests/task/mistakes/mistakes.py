@@ -59,12 +59,12 @@ class Tiles(mt.advanced.Builder[TileRow]):
         files, depths = mt.readers.FilePattern("tiles/{name}_K{k}.jsonl"), mt.Placements(mt.Depth, (0.0, 1.0))
         return mt.advanced.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
 
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         needle = self.unit(sources, row.tile, "needle", None)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
         question = mt.advanced.Question(row.id, _ask(row.tile), {"tile": row.tile})
-        return mt.Draft(
+        return mt.advanced.ContextDraft(
             (needle,), mt.InOrder(units), id=row.id, instruction=(INSTRUCTION,), questions=(question,), separator="\n"
         )
 
@@ -167,7 +167,7 @@ def _of_my_own(self: Tiles, sources: mt.Sources, name: str, *given: Any) -> mt.U
     return replace(Tiles.unit(self, sources, name, *given), body=mt.Image(f"my/{name}"))
 
 
-def _failing_at_the_end(made: mt.Draft) -> mt.Draft:
+def _failing_at_the_end(made: mt.advanced.ContextDraft) -> mt.advanced.ContextDraft:
     def units() -> Iterator[mt.Unit]:
         yield from made.take_order.units(8192)
         raise KeyError("boo")
@@ -190,7 +190,9 @@ LazyKey = draft(_failing_at_the_end)
 DraftKey = wrong(Tiles, draft=fail)
 Unannotated = wrong(
     Tiles,
-    draft=lambda self, row, sources, draws: mt.Draft((), mt.InOrder(()), id=row.needles, instruction=(), questions=()),
+    draft=lambda self, row, sources, draws: mt.advanced.ContextDraft(
+        (), mt.InOrder(()), id=row.needles, instruction=(), questions=()
+    ),
 )
 
 # Needles and what scoring calls

@@ -191,7 +191,7 @@ class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
             raise mt.Rejected("the catalogue ends before this book")
         return str(example.row.shelf)
 
-    def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.Draft]:
+    def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.advanced.ContextDraft]:
         """Return the catalogue, about which all rows are asked."""
         draws = sources.draws
         lines = [
@@ -200,13 +200,40 @@ class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
         ]
         return [self.shared("catalogue", mt.Draft((), mt.InOrder(lines)), rows)]
 
-    def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+    def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return the catalogue with the question of one row."""
         return self.contexts([row], sources)[0]
 
 
 def _id(row: mt.Row) -> str:
     return row.id
+
+
+class Quiz(mt.Row):
+    """A text with a question about it, and options."""
+
+    text: str
+    question: str
+    right: str
+    wrong: tuple[str, ...]
+
+
+class Quizzes(mt.Task[Quiz]):
+    """A question with options about one of many texts."""
+
+    metric = "mc_acc"
+    instruction = "Read the texts and answer with a letter.\n\n"
+    placements = mt.Placements(mt.Depth, (0, 1))
+
+    def draft(self, row: Quiz, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        options = draws.order("options", (row.right, *row.wrong))
+        question = "\n".join((row.question, *map("{}. {}".format, "ABCD", options)))
+        hay = mt.InOrder([mt.Unit(other.id, other.text) for other in self.others(row, sources)])
+        needle = mt.Unit(row.id, row.text)
+        return mt.Draft((needle,), hay, question, options.index(row.right), {"options": options})
+
+    def choices(self, record: mt.Record) -> mt.Choices:
+        return mt.Choices(tuple(record["options"]), record["answer"])
 
 
 class Entry(mt.Row):
