@@ -20,7 +20,7 @@ from worlds import decks, draw_photographs
 import mmlongbench as mm
 import mmlongbench.task as mt
 from mmlongbench.building.stages import records
-from mmlongbench.draft import Draft
+from mmlongbench.draft import ContextDraft
 from mmlongbench.lengths import TokenBudget, parse_length
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.packing import pack as packing
@@ -105,7 +105,7 @@ def _tried_with_more() -> Iterator[Lost]:
     examples = packing.examples
 
     def trying(
-        draft: Draft, budget: TokenBudget, placements: Sequence[Any], pricer: Pricer, draws: mt.Draws
+        draft: ContextDraft, budget: TokenBudget, placements: Sequence[Any], pricer: Pricer, draws: mt.Draws
     ) -> list[packing.PackedExample]:
         made = examples(draft, budget, placements, pricer, draws)
         whole, units = max(example.count.total for example in made), len(made[0].units)

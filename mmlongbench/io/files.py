@@ -39,10 +39,11 @@ def said_bytes(size: int) -> str:
     return f"{size} bytes"
 
 
-def bounded_lines(file: IO[bytes] | gzip.GzipFile, most: int = MAX_BYTES) -> Iterator[tuple[int, int, bytes | None]]:
-    """Yield (number from 1, position of the first byte, line) of each line. A line of more than `most` bytes is not
-    kept in memory: None is yielded instead of its text.
+def bounded_lines(file: IO[bytes] | gzip.GzipFile, most: int | None = None) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield (number from 1, position of the first byte, line) of each line. A line of more than `most` bytes, by
+    default `MAX_BYTES`, is not kept in memory: None is yielded instead of its text.
     """
+    most = MAX_BYTES if most is None else most
     number, offset = 0, 0
     while line := file.readline(most + 1):
         number += 1
