@@ -60,6 +60,8 @@ prices are not exact."""
 
 RECOUNTS = 8
 """How often a context is counted as a whole at most, once one fits."""
+TOO_HIGH = 16
+"""Tokens by which the price of a context may still be too high after whole prompts were counted."""
 
 _PLACINGS = 4
 """How often the needles of a conversation are placed at most."""
@@ -367,7 +369,8 @@ def _with_estimated_prices(
                 raise
             break
         if best and packed.units == best.units:
-            return packed, fitted
+            best = packed
+            break
         made = _everywhere(draft, packed, budget, placements, pricer, draws)
         whole = _costliest(made)
         if fullest < whole <= budget.room:
@@ -378,6 +381,19 @@ def _with_estimated_prices(
         if whole > budget.room:
             least_over = min(least_over, points[-1][0])
         allowed = min(_price_that_fills(points, budget.room), least_over - 1)
+    # Prices can be a few tokens too high, and a large unit more may then fit.
+    allowed = min(allowed + TOO_HIGH, least_over - 1)
+    while not best.ran_dry and fullest < budget.room - budget.length // 200:
+        try:
+            packed = pack(draft, budget, pricer, budget.room - allowed)
+        except (DoesNotFitError, Rejected):
+            break
+        if packed.units == best.units:
+            break
+        made = _everywhere(draft, packed, budget, placements, pricer, draws)
+        if (whole := _costliest(made)) <= budget.room:
+            return (packed, made) if whole > fullest else (best, fitted)
+        allowed = _price(draft, packed, pricer) - 1
     return best, fitted
 
 

@@ -47,6 +47,7 @@ RULES = (PatchRule(), *map(vision_rule, ("llava-onevision-nested", "deepseek-vl2
     st.sampled_from(RULES),
 )
 @example(["\n\n"] * 4, 60, False, PatchRule())  # units that cost nothing
+@example(["heron", "heron heron heron heron heron", (687, 882), "heron heron"], 843, False, PatchRule())  # fits exactly
 def test_a_context_is_under_the_budget_and_a_unit_more_is_over_it(
     bodies: list[str | tuple[int, int]], length: int, in_turns: bool, rule: PatchRule | VisionRule
 ) -> None:
