@@ -129,6 +129,8 @@ class Task(Builder[RowT]):
     `_dep{placements}` or `_perm{placements}` if there are placements."""
     reserve: ClassVar[int] = 256
     """Tokens kept free for the answer and a chat template, which has about 5 tokens for each turn of a conversation."""
+    variant_reserve: ClassVar[int] = 0
+    """Tokens kept free for what `variants` add to the prompt."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
     repeats_pictures: ClassVar[bool] = False
@@ -277,6 +279,7 @@ class Task(Builder[RowT]):
             metric=_metric_name(type(self)),
             placements=self.placements,
             reserve=self.reserve,
+            variant_reserve=self.variant_reserve,
             page_texts=self.page_texts,
             longest_side=self.longest_side,
             repeats_pictures=self.repeats_pictures,
