@@ -302,9 +302,14 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
     (tmp_path / "photos").mkdir()
     for number in range(40):
         Image.new("RGB", (112, 112), (number * 6, 9, 9)).save(tmp_path / f"photos/{number}.png")
-    rows = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
+    rows: list[dict[str, object]] = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
     rows[7]["photo"], rows[9]["photo"] = "none.png", "../photos.py"
-    more = {3: {"further": ["1.png"]}, 4: {"further": ["1.png", "n{}.png"]}, 5: {"back": "n.png"}, 6: {"back": 6}}
+    more: dict[int, dict[str, object]] = {
+        3: {"further": ["1.png"]},
+        4: {"further": ["1.png", "n{}.png"]},
+        5: {"back": "n.png"},
+        6: {"back": 6},
+    }
     rows = [row | more.get(number, {}) for number, row in enumerate(rows)]
     jsonl(tmp_path / "rows.jsonl", *rows)
     (tmp_path / "photos.py").write_text(POOL, "utf-8")
