@@ -18,7 +18,7 @@ import mmlongbench as mm
 import mmlongbench.task as mt
 from mmlongbench.release.changed_contexts import contextual
 from mmlongbench.release.shown_example import ShownText, shown_example
-from mmlongbench.shortcuts.reading import asked_question
+from mmlongbench.shortcuts.reading import asked_question, asked_questions
 
 TASKS = Path(__file__).parent / "units" / "units.py"
 LENGTHS = ("1K", "2K")
@@ -236,6 +236,14 @@ def test_questions_share_a_context_in_one_file(tmp_path: Path) -> None:
     known = [read_rows(release / f"mmlb_data/tasks/catalogue_K{k}.jsonl") for k in (1, 2)]
     assert 0 < len(known[0]) < len(known[1]) <= 60
     assert all(len({json.dumps(record["units"]) for record in records}) == 1 for records in known)
+
+    opened = mm.open_release(release, tasks=tmp_path / "units.py")
+    for example, asked in zip(
+        opened.examples("catalogue", "1K"), asked_questions(opened, "catalogue", 1024), strict=True
+    ):
+        marked = [block.unit.id for block in shown_example(opened, example).units if block.marks and block.unit]
+        assert marked == [unit.id for unit in asked.units if unit.is_gold] == [example.id]
+        assert asked.tenths == asked.tenths[:3]  # the answer looks for the id of a unit
 
 
 @pytest.mark.parametrize(("task", "is_sound"), [("Reasoned", True), ("Moody", False)])
