@@ -307,19 +307,16 @@ def needle_starts(
 
 def _before(prompt: Prompt, place: int, *, is_image: bool) -> Prompt:
     """Return what stands before a place of `needle_places`, without the blanks directly before it."""
-    char, image, turns = 0, 0, list[tuple[Speaker, list[Part]]]()
+    left, turns = place, list[tuple[Speaker, list[Part]]]()
     for turn in prompt.turns:
         turns.append((turn.role, []))
         for part in turn.parts:
-            if isinstance(part, Image):
-                if is_image and image == place:
+            if isinstance(part, Image) == is_image:
+                size = len(part) if isinstance(part, str) else 1
+                if left < size:
+                    turns[-1][1].append(part[:left].rstrip(" ") if isinstance(part, str) else "")
                     return Prompt.of_turns(turns)
-                image += 1
-            elif not is_image and place < char + len(part):
-                turns[-1][1].append(part[: place - char].rstrip(" "))
-                return Prompt.of_turns(turns)
-            else:
-                char += len(part)
+                left -= size
             turns[-1][1].append(part)
     return Prompt.of_turns(turns)
 
