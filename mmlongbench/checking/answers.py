@@ -17,6 +17,7 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
+from mmlongbench.release.positions import answering
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Evidence, Metric, ScoringInput, Settings
 from mmlongbench.task.rows import Record
@@ -155,7 +156,8 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
             evidence, needles = builder.evidence(record), builder.needles(record)
         if evidence is not None and (said := _unshown(evidence, example)):
             yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
-        given = " ".join(needle for needle in needles or () if isinstance(needle, str))
+        parts = (part for needle in needles or () for part in (needle if isinstance(needle, tuple) else (needle,)))
+        given = " ".join(part for part in parts if isinstance(part, str))
         text = " ".join(unit.text for unit in gold if unit.role in NEEDLES)
         for answer in answers if given else ():
             if contains(text, answer) and not contains(given, answer):
@@ -180,8 +182,9 @@ def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     if example is None:
         return
     builder, record, row = world.dataset.builder, world.record(example), world.row(example)
-    with calling("builder", world.dataset.spec.builder, "question_of(), choices() or evidence()", row):
+    with calling("builder", world.dataset.spec.builder, "question_of(), choices(), needles() or evidence()", row):
         question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
+        needles = builder.needles(record)
     right = choices.offered[choices.right] if choices else ""
     answer = str(right.path if isinstance(right, Image) else right or world.answer_of(example))
     yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))
@@ -189,6 +192,10 @@ def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     yield "answer", _one_line(answer)
     units = [unit for host in example.units for unit in (host, *host.needles)]
     golds = [unit for unit in units if unit.role in NEEDLES]
+    if world.is_shared:
+        items = [{"unit": unit.id, "role": unit.role} for unit in example.units]
+        own = answering([unit.parts for unit in example.units], needles or (), items, row.id)
+        golds = [example.units[number] for number in sorted(own)]
     if evidence and evidence.pages:
         pages = ", ".join(f"{page + 1}" for page in evidence.pages)
         yield "evidence", f"page {pages} of {evidence.document}, counted from 1"
@@ -198,7 +205,8 @@ def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     for unit in golds[:_MOST_READ]:
         names = [(images and images.origin(path)) or path for path in unit.images]
         texts = (part for part in unit.parts if isinstance(part, str))
-        yield unit.label or unit.role, _one_line(" ".join((*texts, *names)), answer)
+        role = unit.role if unit.role in NEEDLES else "gold"
+        yield unit.label or role, _one_line(" ".join((*texts, *names)), answer)
 
 
 def _one_line(text: str, around: str = "") -> str:

@@ -29,7 +29,7 @@ from mmlongbench.manifest.plugins import ENGINE, plugin_code
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample, assemble
 from mmlongbench.prompt import Image, shows
 from mmlongbench.release.diff import against
-from mmlongbench.release.example_cost import ImageSizes
+from mmlongbench.release.example_cost import ImageSizes, small_reserve
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.verify import undecodable
 from mmlongbench.task.rows import Row
@@ -510,12 +510,21 @@ def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
 
 
 def an_audit_finds_nothing(world: World) -> Iterator[Outcome]:
-    """Yield what another process finds in the release, and the first prompt that it rebuilds otherwise."""
+    """Yield what another process finds in the release, and the first prompt that it rebuilds otherwise; and a note on
+    conversations whose chat template needs more than the reserve.
+    """
     yield from world.look.failures
     if world.look.prompt:
         (id, length, ours), theirs = world.prompts[world.look.prompt[0]], world.look.prompt[1]
         said = f"in other surroundings, the prompt is another one: {against(ours, theirs)}"
         yield Failure(f"{said}; it may depend on its record alone", "prompt()", id, length)
+    for length in world.lengths:
+        found = (
+            small_reserve(each.prompt, each.reserve, world.dataset.plan.bound.counter)
+            for each in world.examples(length)
+        )
+        if few := list(filter(None, found)):
+            yield f"{len(few)} of {len(world.examples(length))} conversations at {format_length(length)} {few[0]}"
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:

@@ -250,17 +250,16 @@ class Task(Builder[RowT]):
         return before, after
 
     def needles(self, record: Record) -> Sequence[Needle] | None:
-        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements. A
-        unit of turns stands for itself by the longest text of its turns, since replies are often alike.
+        """Return the gold units, each with all its parts and turns, and needle sentences; None if the task has no
+        placements.
         """
         if not self.placements:
             return None
         alone: list[Needle] = []
         for unit in record["units"]:
             if unit["role"] in NEEDLES:
-                parts = _read(part for turn in unit.get("turns", [unit]) for part in turn["shown"])
-                texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
-                alone.append(max(texts, key=len) if texts else tuple(parts) if len(parts) > 1 else parts[0])
+                parts = Prompt.of_units([], [_read_unit(unit)], self.separator, []).parts
+                alone.append(parts[0] if len(parts) == 1 else parts)
         return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
 
     def labels(self, record: Record) -> Sequence[str]:

@@ -18,7 +18,7 @@ import mmlongbench as mm
 import mmlongbench.task as mt
 from mmlongbench.release.changed_contexts import contextual
 from mmlongbench.release.shown_example import ShownText, shown_example
-from mmlongbench.shortcuts.reading import asked_question
+from mmlongbench.shortcuts.reading import asked_question, asked_questions
 
 TASKS = Path(__file__).parent / "units" / "units.py"
 LENGTHS = ("1K", "2K")
@@ -246,6 +246,14 @@ def test_questions_share_a_context_in_one_file(tmp_path: Path, task: str) -> Non
     assert len({json.dumps(record["units"]) for record in records}) == 1
     shown = [f"{record['title']}: shelf" in json.dumps(record["units"]) for record in records]
     assert all(shown) is (task == "Catalogue")
+
+    opened = mm.open_release(release, tasks=tmp_path / "units.py")
+    for example, asked in zip(
+        opened.examples("catalogue", "1K"), asked_questions(opened, "catalogue", 1024), strict=True
+    ):
+        marked = [block.unit.id for block in shown_example(opened, example).units if block.marks and block.unit]
+        assert marked == [unit.id for unit in asked.units if unit.is_gold] == [example.id]
+        assert asked.tenths == asked.tenths[:3]  # the answer looks for the id of a unit
 
 
 @pytest.mark.parametrize(
