@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -19,7 +19,7 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 
 from mmlongbench.documents.pages import Pages
@@ -91,12 +91,32 @@ class Pdfs(SourceForm):
 class Folder(SourceForm):
     """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`.
 
-    `photo: Annotated[str, mt.Folder]` in a row model is such a path: if it leads nowhere, the row is rejected when it
-    is read, so that it is in no haystack of other rows.
+    `photo: Annotated[str, mt.Folder]` in a row model is such a path, also in a list or a model of the row: if it leads
+    nowhere, the row is rejected when it is read, so that it is in no haystack of other rows.
     """
 
     form: ClassVar[str] = "a folder of pictures; the name of a picture is its path in the folder, such as `cats/1.jpg`"
     expected: ClassVar[str] = "a folder of pictures"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> Any:  # noqa: ANN401  (a schema)
+        """Let pydantic look for the picture, wherever the annotation stands; the context is the folder, if any."""
+
+        def there(value: Any, info: ValidationInfo[Any]) -> Any:  # noqa: ANN401  (as the row declares it)
+            are_several = isinstance(value, list | tuple | set | frozenset)
+            pictures = sorted(value, key=str) if are_several else [] if value is None else [value]
+            for picture in pictures if info.context else ():
+                if not isinstance(picture, str):
+                    raise ValueError("the path of a picture, as a text")
+                if file_inside(info.context, normpath(picture)) is None:
+                    raise _MissingImage(f"a picture {picture!r:.120} among the sources")
+            return value
+
+        return AfterValidator(there).__get_pydantic_core_schema__(kind, handler)
+
+
+class _MissingImage(ValueError):
+    pass
 
 
 class Task(Builder[RowT]):
@@ -164,19 +184,15 @@ class Task(Builder[RowT]):
         return _field(example.row, "answer", "or give the draft one") if given is None else given
 
     def completed(self, draft: Draft | ContextDraft, row: RowT) -> ContextDraft:
-        """Return a draft with the instruction, the separator and the question of the task.
+        """Return a draft with the instruction, the separator and the question of the task; a `ContextDraft` has its
+        own, and is returned as it is.
 
         Raises:
-            DraftError: the draft has a field that the record has already, or an instruction without its last newline.
+            DraftError: the draft has an instruction without its last newline.
 
         """
         if isinstance(draft, ContextDraft):
             return draft
-        known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
-        for names, said in ((known, "the record has already"), (_ADDED_FIELDS, "the engine adds")):
-            clash = sorted(names.intersection(draft.fields))
-            if clash and type(self).record is Task.record:  # another record may not have these fields
-                raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
         words = Prompt.of(draft.instruction or (self.instruction,)).text
         # the first words of a prompt cost other tokens than later ones, so a unit cannot be the first
         if not words.endswith("\n") and (words or not self.in_turns):
@@ -212,15 +228,25 @@ class Task(Builder[RowT]):
     def record(self, example: PackedExample) -> Record:
         """Return the public record: the id, the question, the answer, the fields of the row and of the draft, and
         `units`: what the prompt shows, in its order.
+
+        Raises:
+            DraftError: the draft has a field that the record has already.
+
         """
-        asked = example.question
+        asked, row = example.question, example.row
+        known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
+        # another record may rename these
+        added: Set[str] = _ADDED_FIELDS if type(self).record is Task.record else frozenset()
+        for names, said in ((known, "the record has already"), (added, "the engine adds")):
+            if clash := sorted(names & asked.data["fields"].keys()):
+                raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
         parts = asked.parts[1:-1]  # without the texts around the question
         given = asked.data["instruction"]
         return {
             "id": example.id,
             "question": parts[0] if len(parts) == 1 and isinstance(parts[0], str) else _written(parts),
             "answer": self.answer(example),
-            **example.row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
+            **row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
             **asked.data["fields"],
             **({"instruction": _written(given)} if given else {}),
             "units": [_written_unit(unit, in_turns=self.in_turns) for unit in example.units],
@@ -450,15 +476,8 @@ class _TableReader(Reader[Row]):
             yield raw_row(id, found, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
-        row, folder = _row(raw.id, raw.fields, self.row_type), self.names.get(Folder)
-        naming = [name for name, declared in self.row_type.model_fields.items() if Folder in declared.metadata]
-        for name in naming if folder and isinstance(row, Row) else ():
-            value = getattr(row, name) or ()
-            for picture in (value,) if isinstance(value, str) else value:
-                if file_inside(sources[str(folder)], normpath(picture)) is None:
-                    expected, todo = f"a picture {picture!r:.120} among the sources", "add it, or correct its name"
-                    return Fault("missing-image", expected, "none", field=name, todo=todo)
-        return row
+        folder = sources[self.names[Folder]] if Folder in self.names else None
+        return _row(raw.id, raw.fields, self.row_type, folder)
 
     def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
         path, known = sources[self.names[Table]], _columns(self.row_type)
@@ -509,8 +528,10 @@ def _with_id(fields: dict[str, object] | Fault, row_type: type[Row], place: str)
     return hashlib.sha256(text.encode()).hexdigest()[:16], fields
 
 
-def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fault:
-    """Return the row that the fields of a table make; columns that the row model does not have are not used."""
+def _row(id: str, fields: Mapping[str, object], row_type: type[Row], folder: Path | None = None) -> Row | Fault:
+    """Return the row that the fields of a table make; columns that the row model does not have are not used. Pictures
+    are looked for in the folder, if there is one.
+    """
     values: dict[str, object] = {"id": id}
     for name, declared in row_type.model_fields.items():
         if name in _ENGINE_FIELDS:
@@ -524,13 +545,16 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fa
             continue
         values[name] = _escaped(_parsed(value, declared))
     try:
-        return row_type.model_validate(values)
+        return row_type.model_validate(values, context=folder)
     except ValidationError as error:
         first = error.errors()[0]
+        at = _path(first["loc"], values)
+        if isinstance(missing := first.get("ctx", {}).get("error"), _MissingImage):
+            return Fault("missing-image", str(missing), "none", field=at, todo="add it, or correct its name")
         expected, found = first["msg"], "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
         for form, said in _ENGLISH.items():
             expected = re.sub(form, said, expected)
-        return Fault("wrong-field", expected, found, field=_path(first["loc"], values), todo="correct the row")
+        return Fault("wrong-field", expected, found, field=at, todo="correct the row")
 
 
 def _path(keys: Iterable[str | int], value: Any) -> str:  # noqa: ANN401  (any value of a table)

@@ -279,6 +279,8 @@ class Photo(mt.Row):
 
     photo: Annotated[str, mt.Folder]
     answer: str
+    more: list[Annotated[str, mt.Folder]] = []
+    other: Annotated[str, mt.Folder] | None = None
 
 
 class Photos(mt.Task[Photo]):
@@ -302,6 +304,7 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
         Image.new("RGB", (112, 112), (number * 6, 9, 9)).save(tmp_path / f"photos/{number}.png")
     rows = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
     rows[7]["photo"], rows[9]["photo"] = "none.png", "../photos.py"
+    rows[11]["more"], rows[13]["other"], rows[15]["more"] = ["1.png", "none.png"], "none.png", ["1.png"]
     jsonl(tmp_path / "rows.jsonl", *rows)
     (tmp_path / "photos.py").write_text(POOL, "utf-8")
     dataset = "{name: p, builder: 'photos.py:Photos', source: {rows: rows.jsonl, photos: photos}, lengths: [1K]}"
@@ -312,8 +315,10 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
     assert [(each["id"], each["reason"], each["field"], each["place"]) for each in rejects] == [
         ("r7", "missing-image", "photo", "line 8"),
         ("r9", "missing-image", "photo", "line 10"),
+        ("r11", "missing-image", "more[1]", "line 12"),
+        ("r13", "missing-image", "other", "line 14"),
     ]
-    assert len((tmp_path / "out/mmlb_data/tasks/p_K1_dep2.jsonl").read_text("utf-8").splitlines()) == 2 * 38
+    assert len((tmp_path / "out/mmlb_data/tasks/p_K1_dep2.jsonl").read_text("utf-8").splitlines()) == 2 * 36
 
 
 def test_the_declaration_comes_from_the_class() -> None:
