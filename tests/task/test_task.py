@@ -302,7 +302,7 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
     (tmp_path / "photos").mkdir()
     for number in range(40):
         Image.new("RGB", (112, 112), (number * 6, 9, 9)).save(tmp_path / f"photos/{number}.png")
-    rows = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
+    rows: list[dict[str, Any]] = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
     rows[7]["photo"], rows[9]["photo"] = "none.png", "../photos.py"
     rows[11]["more"], rows[13]["other"], rows[15]["more"] = ["1.png", "none.png"], "none.png", ["1.png"]
     jsonl(tmp_path / "rows.jsonl", *rows)
