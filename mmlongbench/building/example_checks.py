@@ -25,6 +25,7 @@ from mmlongbench.task.file_formats import FileFormat, to_json, written
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Chain, InOrder
+from mmlongbench.task.task import Task
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
 JUDGED = "judge-"
@@ -62,6 +63,8 @@ class ExampleChecks:
         ids = [question.id for question in draft.questions]
         if ids != [row.id]:
             fault = f"expected one question with the id of the row, found {', '.join(map(repr, ids[:3])) or 'none'}"
+            if not ids and isinstance(self._builder, Task):
+                fault += "; return an mt.Draft, to which the task adds it"
             raise self._broken("draft()", fault, row)
 
     def check_units(self, example: PackedExample, row: Row) -> None:
@@ -268,8 +271,8 @@ class ExampleChecks:
 
 def draft_fault(draft: object) -> str:
     """Return which field of a draft has a wrong type, of a required unit, or of a question; empty if none has."""
-    known = isinstance(draft, Draft | ContextDraft)
-    return _fault(draft, type(draft)) if known else f"returned {_a(draft)}, expected a Draft"
+    known = next((kind for kind in (Draft, ContextDraft) if isinstance(draft, kind)), None)  # or a subclass
+    return _fault(draft, known) if known else f"returned {_a(draft)}, expected a Draft"
 
 
 def unit_fault(unit: object) -> str:

@@ -154,7 +154,8 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         record, gold = world.record(example), example.units
         with calling("builder", name, "evidence() or needles()", world.row(example)):
             evidence, needles = builder.evidence(record), builder.needles(record)
-        if evidence is not None and (said := _unshown(evidence, example)):
+            said = _unshown(evidence, example) if evidence is not None else ""
+        if said:
             yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
         parts = (part for needle in needles or () for part in (needle if isinstance(needle, tuple) else (needle,)))
         given = " ".join(part for part in parts if isinstance(part, str))
@@ -178,13 +179,16 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
 
 def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     """Yield the parts of `CheckedDataset.example`, each with its name."""
-    example = next((example for _, example in world.every_example()), None)
-    if example is None:
-        return
+    if example := next((example for _, example in world.every_example()), None):
+        called = "question_of(), choices(), needles() or evidence()"
+        with calling("builder", world.dataset.spec.builder, called, world.row(example)):
+            yield from _to_read(world, example)
+
+
+def _to_read(world: World, example: PackedExample) -> Iterator[tuple[str, str]]:
     builder, record, row = world.dataset.builder, world.record(example), world.row(example)
-    with calling("builder", world.dataset.spec.builder, "question_of(), choices(), needles() or evidence()", row):
-        question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
-        needles = builder.needles(record)
+    question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
+    needles = builder.needles(record)
     right = choices.offered[choices.right] if choices else ""
     answer = str(right.path if isinstance(right, Image) else right or world.answer_of(example))
     yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))

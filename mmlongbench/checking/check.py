@@ -24,10 +24,10 @@ from mmlongbench.checking.second_process import (
     difference,
     digest_of,
     look_again,
-    packed_prompts,
+    packed_texts,
     prompts,
 )
-from mmlongbench.checking.world import World
+from mmlongbench.checking.world import ERRORS, World
 from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
@@ -37,12 +37,9 @@ from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import described
 from mmlongbench.manifest.task_files import tasks_of
 from mmlongbench.release.rejects import Reject
-from tokenization import TokenizationError
 
 _BUILT = 3
 """At how many lengths a release is built, the shortest ones; at the others, examples are only packed."""
-ERRORS = (MMLongBenchError, TokenizationError, OSError)
-"""The errors that a task can cause; those of its own code are `PluginCallError`s."""
 NO_RELEASE = "the small release was not built"
 NO_QUESTIONS = "no questions were chosen"
 _QUIET = Progress(is_shown=False)
@@ -80,7 +77,7 @@ class _DatasetCheck:
         except Skipped as why:
             self.findings.append(Finding(rule, self.spec.name, "skipped", str(why)))
             return
-        except ERRORS as error:
+        except Exception as error:  # noqa: BLE001  (an odd value of one task must not end the checks of the others)
             failures.append(failure_of(error))
         found = Finding(rule, self.spec.name, "holds", "; ".join(notes))
         if failures:
@@ -219,10 +216,12 @@ def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -
             spec = spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
         with suppress(PluginCallError):  # then another rule fails
             world.prompts = list(prompts(world.release, world.tasks))
-            world.packed_prompts = list(packed_prompts(world))
-        digests = [tuple(digest_of(text) for *_, text in each) for each in (world.prompts, world.packed_prompts)]
+        with suppress(*ERRORS):
+            world.packed_texts = packed_texts(world)
+        digests = tuple(digest_of(text) for *_, text in world.prompts)
+        packed = tuple((*key, digest_of(text)) for key, text in world.packed_texts.items())
         manifest, again = Manifest(datasets=(spec,)), dataset.folder / "again"
-        given = (dataset.release, again, sources, workers, digests[0], dataset.lengths, digests[1])
+        given = (dataset.release, again, sources, workers, digests, dataset.lengths, packed)
         releases.append(BuiltRelease(manifest, *given))
     for (dataset, world), look in zip(worlds, look_again(releases, folder), strict=True):
         world.look = look
@@ -243,5 +242,8 @@ def _run_rules(dataset: _DatasetCheck) -> None:
         else:
             dataset.add(rule, find(dataset.world))
     if dataset.world:
-        with suppress(*ERRORS):  # a rule has named it
+        try:
             dataset.example = tuple(example_to_read(dataset.world))
+        except ERRORS as error:
+            failure = failure_of(error)
+            dataset.example = (("not shown", f"{failure.method or 'an error'}: {failure.detail}"),)

@@ -46,8 +46,8 @@ class SecondLook:
     """Why there is no second release; empty if there is one."""
     prompt: tuple[int, str] | None = None
     """The first prompt that differs from that of the first process: its place among all, and its text."""
-    packed: tuple[int, str] | None = None
-    """The same of `packed_prompts`."""
+    packed: tuple[str, int, str, str | None] | None = None
+    """The first of `packed_texts` that differs: its key, and the text; None if it is not there."""
 
 
 Outcome: TypeAlias = Failure | str

@@ -179,7 +179,8 @@ def _plain(draft: ContextDraft) -> dict[str, object]:
     values = {name: getattr(draft, name) for name in ("instruction", "separator", "closing", "noted", "family")}
     for number, question in enumerate(draft.questions, 1):
         values[f"parts of question {number}"] = question.wording.texts if question.wording else question.parts
-        for name in ("id", "data", "group", "is_home"):
+        values |= {f"data[{name!r}] of question {number}": value for name, value in question.data.items()}
+        for name in ("id", "group", "is_home"):
             values[f"{name} of question {number}"] = getattr(question, name)
     return values
 

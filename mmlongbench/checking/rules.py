@@ -536,8 +536,11 @@ def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     elif found := world.difference:
         yield found._replace(detail=f"{where}: {found.detail}")
     elif world.look.packed:
-        (id, length, ours), theirs = world.packed_prompts[world.look.packed[0]], world.look.packed[1]
-        yield Failure(f"{where}: the prompt is another one: {against(ours, theirs)}", "draft()", id, length)
+        id, length, what, theirs = world.look.packed
+        ours = world.packed_texts.get((id, length, what))
+        is_there = ours is not None and theirs is not None
+        said = f"is another one: {against(ours, theirs)}" if is_there else "is in one of the two processes only"
+        yield Failure(f"{where}: {what} {said}", "draft() or record()", id, length)
 
 
 Find: TypeAlias = Callable[[World], Iterable[Outcome]]

@@ -67,8 +67,8 @@ class BuiltRelease:
     """The digests of the prompts of all records, as the first process rebuilds them."""
     lengths: tuple[int, ...] = ()
     """The lengths at which examples are packed, of which `manifest` has the shortest."""
-    packed: tuple[str, ...] = ()
-    """The digests of the prompts of `packed_prompts`, as the first process has them."""
+    packed: tuple[tuple[str, int, str, str], ...] = ()
+    """The keys and the digests of `packed_texts`, as the first process has them."""
 
 
 def look_again(releases: Sequence[BuiltRelease], folder: Path) -> list[SecondLook]:
@@ -195,12 +195,20 @@ def prompts(release: Path, tasks: TaskFiles) -> Iterator[Prompted]:
                 yield id, file.length, _as_text(parts)
 
 
-def packed_prompts(world: World) -> Iterator[Prompted]:
-    """Yield the same of the examples at lengths that are packed, but not built."""
+def packed_texts(world: World) -> dict[tuple[str, int, str], str]:
+    """Return the prompts and the answers of the examples at lengths that are packed, but not built, by the id of the
+    row, the length in tokens, and what the text is.
+    """
+    texts = {}
     for length in world.lengths[len(world.built) :]:
         for example in world.examples(length):
-            for prompt in (example.prompt, *world.variants(example).values()):
-                yield example.id, length, _as_text(prompt.parts)
+            placement = example.placement
+            at = f" at {placement.field} {placement.value}" if placement else ""
+            texts[example.id, length, f"the prompt{at}"] = _as_text(example.prompt.parts)
+            for variant, prompt in world.variants(example).items():
+                texts[example.id, length, f"the variant {variant!r}{at}"] = _as_text(prompt.parts)
+            texts[example.id, length, f"the answer{at}"] = repr(world.answer_of(example))
+    return texts
 
 
 def _as_text(parts: Iterable[Part]) -> str:
@@ -220,7 +228,8 @@ def _look(built: BuiltRelease) -> SecondLook:
         (spec,) = built.manifest.datasets
         tasks = tasks_of(spec.builder, spec.reader)
         try:
-            other = _first_other(prompts(built.release, tasks), built.prompts)
+            pairs = enumerate(zip(prompts(built.release, tasks), built.prompts, strict=False))
+            other = next(((n, text) for n, ((_, _, text), digest) in pairs if digest_of(text) != digest), None)
         except PluginCallError as error:
             said = f"in a new process, the prompt cannot be rebuilt from the record: {error.fault}"
             failures.append(Failure(said, error.method, error.row))
@@ -239,16 +248,15 @@ def _look(built: BuiltRelease) -> SecondLook:
             finish(session, executor)
             questions = tuple(session.questions(spec.name))
             world = World(session.dataset(spec.name), questions, built.lengths, built.out)
-            packed = _first_other(packed_prompts(world), built.packed)
+            theirs = packed_texts(world)
+            ours = {(id, length, what): digest for id, length, what, digest in built.packed}
+            for key in dict.fromkeys((*ours, *theirs)):
+                if key not in theirs or digest_of(theirs[key]) != ours.get(key):
+                    packed = (*key, theirs.get(key))
+                    break
     except Exception as error:  # noqa: BLE001  (nor this one)
         build_error = error_text(error)
     return SecondLook(rows, tuple(failures), build_error, other, packed)
-
-
-def _first_other(found: Iterable[Prompted], digests: Sequence[str]) -> tuple[int, str] | None:
-    """Return the place and the text of the first prompt that does not have its digest."""
-    pairs = enumerate(zip(found, digests, strict=False))
-    return next(((place, text) for place, ((_, _, text), digest) in pairs if digest_of(text) != digest), None)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What rules look at: a dataset with its small release, and its examples, packed again when a rule needs them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -21,7 +21,10 @@ from mmlongbench.prompt import Prompt
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record, Row
+from tokenization import TokenizationError
 
+ERRORS = (MMLongBenchError, TokenizationError, OSError)
+"""The errors that a task can cause; those of its own code are `PluginCallError`s."""
 PackedRow: TypeAlias = tuple[Row | None, Sequence[PackedExample]]
 """A row and its examples at a length; the examples of a shared context have no row."""
 MOST_UNITS = 5000
@@ -45,8 +48,8 @@ class World:
     """What a second process found that audited the release and built it again."""
     prompts: Sequence[tuple[str, int, str]] = ()
     """The prompts of the release: the id of the row, the length in tokens, the text."""
-    packed_prompts: Sequence[tuple[str, int, str]] = ()
-    """The same of the lengths that are packed, but not built."""
+    packed_texts: Mapping[tuple[str, int, str], str] = field(default_factory=dict)
+    """What `second_process.packed_texts` returns of the lengths that are packed, but not built."""
     difference: Failure | None = None
     """How the release of the second process differs."""
     pair: "World | None" = None
@@ -80,7 +83,7 @@ class World:
         if self.is_shared:
             try:
                 contexts = list(pack_contexts(self.dataset, self.rows, length))
-            except MMLongBenchError as error:
+            except ERRORS as error:
                 faults.append((None, error))
                 return packed
             packed += [(None, examples) for _, examples in contexts if isinstance(examples, list)]
@@ -92,7 +95,7 @@ class World:
                     record, _ = released_record(self.dataset, example, row)
                     self.dataset.checks.check_placements(example, record, row, first)
                 packed.append((row, examples))
-            except MMLongBenchError as error:
+            except ERRORS as error:
                 faults.append((row, error))
         return packed
 

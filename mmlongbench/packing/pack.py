@@ -318,7 +318,7 @@ def examples(
 
     Raises:
         DoesNotFitError: the required units alone are over the budget, or all units in the form that is shown.
-        Rejected: the context shows none of `Draft.one_of`.
+        Rejected: the context shows none of `ContextDraft.one_of`.
 
     """
     choose = _with_exact_prices if pricer.counter.additive else _with_estimated_prices

@@ -226,13 +226,15 @@ def against(one: object, other: object) -> str:
     '"red" against ["red"]'
     >>> against("a" * 100, "a" * 99 + "bc")
     '100 against 101 characters, the first that differs is 99: "a" against "bc"'
+    >>> against({"a": "y" * 90, (1, 2): 3}, {"a": "y" * 90, (1, 2): 4})
+    "…yyyyyyyyy', (1, 2): 3} against …yyyyyyyyy', (1, 2): 4}"
     """
     is_long = max(len(_json(one)), len(_json(other))) > _SHORT
     if is_long and isinstance(one, str) and isinstance(other, str):
         at = _common(one, other)
         ends = " against ".join(_short(text[at : at + _AROUND]) for text in (one, other))
         return f"{len(one):,} against {len(other):,} characters, the first that differs is {at}: {ends}"
-    if is_long and isinstance(one, list) and isinstance(other, list):
+    if is_long and isinstance(one, list | tuple) and isinstance(other, list | tuple):
         at = _common(one, other)
         if at == min(len(one), len(other)):
             longer, name = (one, "first") if len(one) > len(other) else (other, "second")
@@ -241,7 +243,9 @@ def against(one: object, other: object) -> str:
             fields = "; ".join(f"{field} {words}".strip() for field, words in differences(one[at], other[at]))
             entry = f"the first that differs is {at}: {fields}"
         return f"{len(one):,} against {len(other):,} entries, {entry}"
-    return f"{_short(one)} against {_short(other)}"
+    texts = _json(one), _json(other)
+    start = max(0, _common(*texts) - _AROUND) if is_long else 0
+    return " against ".join(f"{'…' if start else ''}{_cut(text[start:])}" for text in texts)
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
@@ -250,12 +254,18 @@ def _common(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def _short(value: object) -> str:
-    text = _json(value)
+    return _cut(_json(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):  # a value of a draft that JSON cannot hold
+        return repr(value)
 
 
 def _context_differences(one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]) -> Iterator[str]:

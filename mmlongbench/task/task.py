@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -172,19 +172,15 @@ class Task(Builder[RowT]):
         return _field(example.row, "answer", "or give the draft one") if given is None else given
 
     def completed(self, draft: Draft | ContextDraft, row: RowT) -> ContextDraft:
-        """Return a draft with the instruction, the separator and the question of the task.
+        """Return a draft with the instruction, the separator and the question of the task; a `ContextDraft` has its
+        own, and is returned as it is.
 
         Raises:
-            DraftError: the draft has a field that the record has already, or an instruction without its last newline.
+            DraftError: the draft has an instruction without its last newline.
 
         """
         if isinstance(draft, ContextDraft):
             return draft
-        known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
-        for names, said in ((known, "the record has already"), (_ADDED_FIELDS, "the engine adds")):
-            clash = sorted(names.intersection(draft.fields))
-            if clash and type(self).record is Task.record:  # another record may not have these fields
-                raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
         words = Prompt.of(draft.instruction or (self.instruction,)).text
         # the first words of a prompt cost other tokens than later ones, so a unit cannot be the first
         if not words.endswith("\n") and (words or not self.in_turns):
@@ -220,15 +216,25 @@ class Task(Builder[RowT]):
     def record(self, example: PackedExample) -> Record:
         """Return the public record: the id, the question, the answer, the fields of the row and of the draft, and
         `units`: what the prompt shows, in its order.
+
+        Raises:
+            DraftError: the draft has a field that the record has already.
+
         """
-        asked = example.question
+        asked, row = example.question, example.row
+        known = {"id", "question", "answer", *_RECORD_FIELDS, *(type(row).model_fields.keys() - _ENGINE_FIELDS)}
+        # another record may rename these
+        added: Set[str] = _ADDED_FIELDS if type(self).record is Task.record else frozenset()
+        for names, said in ((known, "the record has already"), (added, "the engine adds")):
+            if clash := sorted(names & asked.data["fields"].keys()):
+                raise DraftError(f"Draft.fields holds {clash[0]!r}, which {said}; give it another name")
         parts = asked.parts[1:-1]  # without the texts around the question
         given = asked.data["instruction"]
         return {
             "id": example.id,
             "question": parts[0] if len(parts) == 1 and isinstance(parts[0], str) else _written(parts),
             "answer": self.answer(example),
-            **example.row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
+            **row.model_dump(mode="json", exclude={*_ENGINE_FIELDS, "question", "answer"}),
             **asked.data["fields"],
             **({"instruction": _written(given)} if given else {}),
             "units": [_written_unit(unit, in_turns=self.in_turns) for unit in example.units],

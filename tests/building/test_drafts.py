@@ -125,6 +125,7 @@ DRAFTS = {
     "[mt.Draft(GOOD, HAY)]": "returned a list, expected a Draft",
     "mt.Draft(GOOD[0], HAY)": "required is a Unit, expected a tuple of mt.Unit, such as (x,) with its comma",
     'mt.Draft(({"id": "a"},), HAY)': "required holds a dict, expected a tuple of mt.Unit",
+    'type("Own", (mt.Draft,), {})(GOOD, [])': "take_order is a list, expected a TakeOrder",
     "mt.Draft(GOOD, [])": "take_order is a list, expected a TakeOrder such as mt.InOrder(units)",
     "mt.Draft(GOOD, mt.InOrder(iter(GOOD)))": "take_order: order is a tuple_iterator, expected a tuple or list of mt.",
     "mt.Draft(GOOD, mt.Chain((list(GOOD),)))": "take_order: parts holds a list, expected a tuple of mt.InOrder and",

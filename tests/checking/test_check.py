@@ -14,8 +14,10 @@ from mmlongbench.building.build_dir import questions_shard
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.session import Session
+from mmlongbench.building.stages.records import pack_row
 from mmlongbench.checking.check import check
 from mmlongbench.checking.rules import BUILT, RULES
+from mmlongbench.lengths import K
 
 CHECK = "mmlongbench.checking.check.check"
 KEPT = "questions are kept"
@@ -145,6 +147,38 @@ def test_a_person_can_see_that_the_answer_is_the_outdated_value(tmp_path: Path) 
     read = " ".join(ran.out.partition("read one: does the context give this answer?")[2].split())
     assert f"answer: {OLD} the fable of 1990: In 1972 it taught: {OLD}." in read
     assert "The moral:" not in command("check", tmp_path / "fables.yaml", "--limit", 1, "--lengths", "2K", "-q").out
+
+
+EVIDENCE = """    def evidence(self, record: mt.Record) -> mt.Evidence:
+        return mt.Evidence("doc", {})
+
+    def draft("""
+
+
+@pytest.mark.parametrize("pages", ['("3",)', "5"])
+def test_an_odd_value_of_a_task_leaves_the_other_findings(pages: str, tmp_path: Path) -> None:
+    task = (EXAMPLES / "fables/fables.py").read_text("utf-8").replace("    def draft(", EVIDENCE.format(pages))
+    (tmp_path / "fables.py").write_text(task, "utf-8")
+    for name in ("fables.yaml", "fables.jsonl"):
+        shutil.copy(EXAMPLES / "fables" / name, tmp_path)
+    ran = command("check", tmp_path / "fables.yaml", "--limit", 1, "--lengths", "2K")
+    assert (ran.code, ran.out.count("fables: evidence is in the context: fails")) == (1, 1)
+    assert "not shown: question_of(), choices() or evidence(): TypeError: " in ran.out
+    assert ran.out.endswith("1 of 28 rules fail, 0 could not be run\n")
+
+
+def test_an_error_of_the_disk_at_a_length_that_is_packed_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(dataset: Any, row: Any, length: int) -> Any:
+        if length == 5 * K:
+            raise OSError(5, "Input/output error", "pic.png")
+        return pack_row(dataset, row, length)
+
+    monkeypatch.setattr("mmlongbench.checking.world.pack_row", failing)
+    checked = mm.check(EXAMPLES / "fables/fables.yaml", limit=1, lengths="2K,3K,4K,5K")
+    assert len(checked.findings) == 28
+    first = checked.failures[0]
+    assert (first.rule, first.length) == ("examples are packed at every length", 5 * K)
+    assert "Input/output error: 'pic.png'" in first.detail
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ AGAIN = "a second call returns a different draft: "
 # fmt: off
 BUILDERS = {
     "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of question 1 is [\"\\n\\nQuestion "),
+    "MemoCounter": (DRAFTS, "draft()", f"{AGAIN}data['memo'] of question 1 is …"),
     "Random": (DRAFTS, "draft()", f"{AGAIN}unit "),
     "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of question 1 is [\"\\n\\nAt "),
     "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is "),
@@ -181,6 +182,13 @@ ANSWER = """    def answer(self, example: mt.PackedExample) -> str:
 
     def draft("""
 
+RECORD = """    def record(self, example: mt.PackedExample) -> mt.Record:
+        if len(example.units) > 48 and "second_process" in sys.argv[0]:
+            {}
+        return super().record(example)
+
+    def draft("""
+
 
 def recorded(value: str) -> tuple[tuple[str, str], ...]:
     """Return the changes that add a field to records."""
@@ -204,6 +212,11 @@ FABLES = {
         ),
     ),
     "answer": (("    def draft(", ANSWER),),
+    "refused": (("import mm", "import sys\nimport mm"), ("    def draft(", RECORD.format('raise mt.Rejected("late")'))),
+    "answered": (
+        ("import mm", "import sys\nimport mm"),
+        ("    def draft(", RECORD.format('return {**super().record(example), "answer": "another"}')),
+    ),
     "longest": ((TAKEN, f"[other.unit() for other in {LATE_HASHES}]"),),
 }
 COMPARISONS = {
@@ -222,7 +235,9 @@ WRONG_FILES = {
     "twins": (EVERY, "", "has all the same fields, the same question and the same answer; leave one out"),
     "answer": (FOLLOWS, "answer()", "the same for a half of each context, for one unit and for none; compute it from"),
     # only the fourth length, which is packed and not built, shows it
-    "longest": (BYTES, "draft()", "the prompt is another one: "),
+    "longest": (BYTES, "draft() or record()", "the prompt at depth 0.0 is another one: "),
+    "refused": (BYTES, "draft() or record()", "the prompt at depth 0.0 is in one of the two processes only"),
+    "answered": (BYTES, "draft() or record()", "the answer at depth 0.0 is another one: "),
     **dict.fromkeys(("folder", "home", "lang"), (BYTES, "draft() or record()", "differs in line 1: 'from' is ")),
 }
 
@@ -254,7 +269,8 @@ def files_with_mistakes(folder: Path) -> list[dict[str, Any]]:
             source = source if example == "fables" else {"questions": "questions.csv", "documents": "documents"}
             reader = {"reader": f"{name}.py:Numbered"} if "numbered" in name else {}
             made = {"name": name, "builder": f"{name}.py:{kind}", "source": source, **reader, **common}
-            lengths = {"unfilled": ["2K", "64K"], "longest": ["2K", "4K", "6K", "8K"]}.get(name, common["lengths"])
+            late = {key: ["2K", "4K", "6K", "8K"] for key in ("longest", "refused", "answered")}
+            lengths = {"unfilled": ["2K", "64K"], **late}.get(name, common["lengths"])
             datasets.append({**made, "lengths": lengths})
     return datasets
 

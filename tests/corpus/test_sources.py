@@ -326,7 +326,7 @@ def test_a_parquet_file_that_cannot_be_used_is_named_with_its_columns_and_rows(t
     message = "missing-column: expected a column text or contents or wikipedia_content, found id, body, title"
     with pytest.raises(SourceError, match=message):
         read(path)
-    texts = pa.array([b"A.", b"\xff"], pa.binary()).view(pa.string())
+    texts = pa.array([b"A.", b"\xff"], pa.binary()).view(pa.string())  # type: ignore[assignment]
     parquet.write_table(pa.table({"id": [1, 2], "title": ["T", "U"], "text": texts}), path)
     good, fault = read(path)
     assert good.doc_id == "1"

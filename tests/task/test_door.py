@@ -271,9 +271,14 @@ def note(row"""
     with_record = changed.replace("\n\ndef note(row", record)
     _, files = built(tmp_path, with_record)
     assert {record["metres"] for record in files["notes_K1_dep2.jsonl"]} == {7}
-    manifest = written(tmp_path, changed)
-    ran = command("build", str(manifest), "--out", str(tmp_path / "other"), "--limit", "2")
-    assert "Draft.fields holds 'depth', which the engine adds" in ran.err
+    said = "Draft.fields holds {!r}, which {}"
+    replaced = with_record.replace('{"depth": 7}', '{"depth": 7, "text": "another"}')
+    for task, message in (
+        (changed, said.format("depth", "the engine adds")),
+        (replaced, said.format("text", "the record has already")),
+    ):
+        ran = command("build", str(written(tmp_path, task)), "--out", str(tmp_path / "other"), "--limit", "2")
+        assert message in ran.err
 
 
 def test_an_audit_tells_a_needle_from_padding_that_quotes_it_in_the_same_line(tmp_path: Path) -> None:
@@ -525,6 +530,7 @@ REFUSED = [
         "expected one with a newline at both ends",
     ),
     (INSTRUCTION, "'Read.\\n\\n'\n    question_format = '{question}'", "did you mean 'question_form'?"),
+    (DRAFT, DRAFT.replace("mt.", "mt.advanced.Context"), "found none; return an mt.Draft, to which the task adds it"),
     (DRAFT, f"{DRAFT[:-1]}, instruction=('Read.',))", "Draft.instruction does not end with a newline"),
     (INSTRUCTION, "'Read:'", "'instruction' is 'Read:', expected a text that ends with a newline"),
     ("row.text,", "turns=(mt.Turn('user', (row.text,)),),", "has turns; a task with such units sets `in_turns = True`"),

@@ -321,6 +321,15 @@ class PromptDate(Notes):
         return {**super().record(example), "asked": []}
 
 
+class MemoCounter(Notes):
+    """Keeps a number with the question, under a key that JSON cannot hold."""
+
+    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
+        draft = super().draft(row, sources, draws)
+        data = {**draft.questions[0].data, "memo": {"text": INSTRUCTION * 9, (1, 2): next(COUNT)}}
+        return replace(draft, questions=(replace(draft.questions[0], data=data),))
+
+
 EmptyUnits = wrong(
     ordered=lambda self, units, row: [*(mt.Unit(f"empty {n}", "", (0,), "padding") for n in range(9)), *units]
 )
