@@ -129,6 +129,8 @@ def _asks_the_same(world: World, *rows: Row) -> bool:
 def examples_are_packed(world: World) -> Iterator[Outcome]:
     for length in world.lengths:
         packed, rejects = world.packed(length), list[Failure]()
+        if packed and (refused := world.refused(length)):
+            yield f"{len(refused)} of {len(world.rows)} questions are refused at {format_length(length)}"
         for row, error in world.faults[length]:
             failure = failure_of(error, row.id if row else "", length)
             if isinstance(error, DoesNotFitError | Rejected):
@@ -403,7 +405,7 @@ def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
             yield Failure(f"{where} does not show {example.question.group!r}", "contexts()", example.id)
     asked = [(length, {example.id for example in world.examples(length)}) for length in world.lengths]
     for (short, shorter), (long, longer) in pairwise(asked):
-        if gone := sorted(shorter - longer):
+        if gone := sorted(shorter - longer - world.refused(long)):
             said = f"a context of {format_length(short)} is asked {gone[0]!r}, and none of {format_length(long)} is"
             yield Failure(said, "contexts()", gone[0], long)
 

@@ -180,7 +180,7 @@ warning: mmlongdoc: kept 1 of 9 questions
   mmlongdoc_1: {first}
   mmlongdoc_2: {first2}
   mmlongdoc_3: {first3}
-  {out}/rejects.jsonl lists all with what to do; --min-kept SHARE stops such a build
+  {out}/rejects.jsonl lists all; --min-kept SHARE stops such a build
 """
 
 
