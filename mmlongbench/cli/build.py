@@ -243,7 +243,8 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
         say(f"{built.out} {'was complete already' if built.was_complete else 'is complete'}; `{audit}` counts it again")
     _warn_of_unfilled(built, tasks)
     for shortfall in built.shortfalls:
-        say(f"warning: {shortfall.dataset}: kept {shortfall.kept:,} of {shortfall.of:,} questions", err=True)
+        where = " in the smallest file" if any(" at " in reason for reason in shortfall.rejected) else ""
+        say(f"warning: {shortfall.dataset}: kept {shortfall.kept:,} of {shortfall.of:,} questions{where}", err=True)
         for reason, number in shortfall.rejected.items():
             say(f"  rejected {number:,}: {reason}", err=True)
         for question in shortfall.first:

@@ -224,7 +224,7 @@ BUILT = {
     "hay of another place": (
         HAY,
         'mt.InOrder([note(others[0]), mt.Unit("b", "b", 3)])',
-        ("unit 'b': place is an int, expected a tuple such as (3,)",),
+        ("unit 'b': place is an int, expected a tuple of whole numbers such as (3,)",),
     ),
     "hay without a body": (HAY, 'mt.InOrder([mt.Unit("b", None)])', ("unit 'b': body is a NoneType",)),
     "hay of a turn": (HAY, 'mt.InOrder([mt.Unit("b", turns=("Hi",))])', ("unit 'b': turns holds a str",)),
