@@ -342,7 +342,7 @@ _FIELDS: dict[type, tuple[_Field, ...]] = {
     Unit: (
         *((name, (str,), (), "a text") for name in ("id", "role", "head", "tail", "label")),
         ("body", _PART, (), "a text or mt.Image"),
-        ("place", (tuple, NoneType), (int, Integral), "a tuple such as (3,)"),
+        ("place", (tuple, NoneType), (int, Integral), "a tuple of whole numbers such as (3,)"),
         ("further", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
         ("turns", _TUPLE, (Turn,), f"a tuple of mt.Turn{_COMMA}"),
     ),

@@ -224,7 +224,8 @@ def refuse_changed_examples(session: Session) -> None:
                     id = str(example[0].get("id"))
                     rejects = (line for shard in shards for line in session.build_dir.read(shard, RECORDS))
                     if lost := next((line for line in rejects if isinstance(line, Reject) and line.id == id), None):
-                        raise _refused(session, plan, f"question {id!r} would be left out ({lost.fault.found})")
+                        said = f"expected {lost.fault.expected}, found {lost.fault.found}"
+                        raise _refused(session, plan, f"question {id!r} would be left out ({said})")
                     said = f"question {id!r} changed"
                     if session.released and (source := _changes(plan, session.released)):
                         said += f" ({source})"

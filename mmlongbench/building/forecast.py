@@ -59,7 +59,7 @@ class CellForecast:
     left_over: str
     """The role of the units that run out; an empty text if there are enough."""
     rejected: int
-    """How many of the questions that the forecast tried to pack do not fit."""
+    """How many of the questions that the forecast tried to pack do not fit, or are refused by the task."""
     seconds: float
     """Seconds to pack and write all examples in one process."""
     bytes: int
@@ -157,19 +157,26 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     cells: list[CellForecast] = []
     for length in spec.lengths:
         begun = time.perf_counter()
-        examples, rejected = list[PackedExample](), 0
+        packed, examples, rejected, written = list[list[PackedExample]](), list[PackedExample](), set[str](), 0
         if is_shared:  # the examples of all questions
-            for _, packed in pack_contexts(dataset, rows, length):
-                examples += [each for each in packed if each.question.is_home] if isinstance(packed, list) else []
+            for _, context in pack_contexts(dataset, rows, length):
+                packed += [[each] for each in context if each.question.is_home] if isinstance(context, list) else []
         for row in () if is_shared else probed:
             try:
-                examples += pack_row(dataset, row, length)
+                packed.append(pack_row(dataset, row, length))
             except (DoesNotFitError, Rejected):
-                rejected += 1
+                rejected.add(row.id)
+        for made in packed:
+            try:
+                written += sum(len(to_json(finished_record(dataset, example))) for example in made)
+                examples += made
+            except Rejected:
+                rejected.add(made[0].id)
         for example in examples:
             for path in example.prompt.images:
                 shown.setdefault(path, set()).add(example.id)
-        cells.append(_cell(dataset, len(rows), length, examples, rejected, begun - (0.0 if cells else searched)))
+        begun -= 0.0 if cells else searched
+        cells.append(_cell(dataset, len(rows), length, examples, len(rejected), written, begun))
     files = _image_files(shown, len(probed), len(rows), dataset)
     size, seconds = _image_cost(dataset, sorted(shown))
     return DatasetForecast(
@@ -191,10 +198,9 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
 
 
 def _cell(
-    dataset: Dataset, questions: int, length: int, packed: list[PackedExample], rejected: int, begun: float
+    dataset: Dataset, questions: int, length: int, packed: list[PackedExample], rejected: int, size: int, begun: float
 ) -> CellForecast:
-    """Forecast a length from its packed examples; `begun` is when the work on the length began."""
-    written = sum(len(to_json(finished_record(dataset, example))) for example in packed)
+    """Forecast a length from its packed examples, whose records have `size` bytes; its work began at `begun`."""
     seconds = time.perf_counter() - begun
     examples = (
         len(packed)
@@ -216,7 +222,7 @@ def _cell(
         left_over=roles.most_common(1)[0][0] if roles else "",
         rejected=rejected,
         seconds=seconds * scale,
-        bytes=round(written * scale),
+        bytes=round(size * scale),
     )
 
 

@@ -97,7 +97,7 @@ def too_few(few: Sequence[Shortfall], min_kept: float, path: Path | None) -> Too
     """Return the error for datasets that kept a smaller share than `min_kept`; `path` is the file with all rejects."""
     said = (f"dataset {lost.dataset!r} kept {lost.kept:,} of {lost.of:,} questions ({lost.reasons})" for lost in few)
     first = next((f"; first {lost.first[0]}" for lost in few if lost.first), "")
-    all_of_them = f"; {path} lists all with what to do" if path else ""
+    all_of_them = f"; {path} lists all" if path else ""
     return TooFewKept(
         f"--min-kept {min_kept:g}: {'; '.join(said)}{first}{all_of_them}; correct these, or give a "
         "smaller share to go on"

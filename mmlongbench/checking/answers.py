@@ -1,5 +1,6 @@
 """Rules about answers: where they stand, and what the metric gives for them and for others."""
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -90,8 +91,9 @@ _PLACES: Mapping[str, tuple[Callable[[PackedExample], str], str, str]] = {
 
 
 def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
-    """Yield places where free answers stand, although they should not, more often than chance explains; and a note on
-    other such answers. Chance is how often the answers of the other questions stand there.
+    """Yield places where free answers stand, although they should not, more often than chance explains; and notes on
+    other such answers, and on those that no unit has. Chance is how often the answers of the other questions stand
+    there.
     """
     asked = [(example, answers) for example, answers, is_free in _answered(world) if is_free and answers]
     places = dict(_PLACES)
@@ -121,6 +123,20 @@ def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
             yield Failure(f"{said}; {todo}", method, row, world.longest)
         else:
             yield f"the answer of {len(hits)} of {len(asked)} questions stands in {place}"
+    quoted = [each for each in asked if _is_quoted(world, each[0])]
+    contexts = ("\n".join(unit.text for unit in example.units) for example, _ in quoted)
+    there = [any(contains(text, each) for each in own) for text, (_, own) in zip(contexts, quoted, strict=True)]
+    if nowhere := there.count(False):
+        yield f"the answer of {nowhere} of {len(quoted)} questions stands nowhere in the context"
+
+
+def _is_quoted(world: World, example: PackedExample) -> bool:
+    """Return whether the answer is usually a part of the context, which is text alone."""
+    metric, builder = world.dataset.plan.bound.task.metric, world.dataset.builder
+    if example.prompt.images or builder.spec.is_answer_of_context:
+        return False
+    is_text = metric == "doc_qa" and builder.answer_format(world.record(example)) == "String"
+    return metric == "sub_em" or is_text
 
 
 def _stands(answer: str, text: str, base: str) -> bool:
@@ -190,7 +206,8 @@ def _to_read(world: World, example: PackedExample) -> Iterator[tuple[str, str]]:
     question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
     needles = builder.needles(record)
     right = choices.offered[choices.right] if choices else ""
-    answer = str(right.path if isinstance(right, Image) else right or world.answer_of(example))
+    answer = right.path if isinstance(right, Image) else right or world.answer_of(example)
+    answer = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
     yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))
     yield "question", _one_line(question or _question(example))
     yield "answer", _one_line(answer)

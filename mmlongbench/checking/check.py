@@ -146,7 +146,8 @@ def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:
     metric: tuple[str, ...] = ()
     with suppress(MMLongBenchError):  # a broken builder has no metric
         metric = (described("metric", bind(spec).task.metric),)
-    return (described("builder", spec.builder), described("reader", spec.reader), *sample, *metric)
+    reader = () if spec.reader == spec.builder else (described("reader", spec.reader),)
+    return (described("builder", spec.builder), *reader, *sample, *metric)
 
 
 def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:

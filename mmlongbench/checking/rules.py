@@ -27,7 +27,7 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.plugins import ENGINE, plugin_code
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample, assemble
-from mmlongbench.prompt import Image, shows
+from mmlongbench.prompt import Image, Part, shows
 from mmlongbench.release.diff import against
 from mmlongbench.release.example_cost import ImageSizes, small_reserve
 from mmlongbench.release.layout import IMAGES
@@ -49,6 +49,8 @@ _ROLE_WORDS = frozenset(
 """Words at the beginning of a unit that are not its text."""
 _WHERE = re.compile(r"depth|position")
 _ENGINE_FIELDS = frozenset(("depth", "depth_achieved", "depth_requested"))
+_Asked: TypeAlias = tuple[str, object, Sequence[tuple[Part, ...]]]
+"""The id of a row, its answer, and its gold units as the prompt shows them."""
 
 
 # ---- Drafts of all rows
@@ -65,6 +67,8 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
     most = 0 if dataset.plan.corpus else min(MOST_UNITS, 2 * shown)
     known: dict[str, Row] = {}
     twins: list[tuple[Row, Row]] = []
+    asked: dict[object, _Asked] = {}
+    ambiguous: list[Failure] = []
     for row in dataset.sources.rows:
         if is_asked and not is_asked(row):
             continue
@@ -86,11 +90,36 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
             drafted += 1
             if fault := _fault(draft, units, most):
                 yield Failure(fault, "draft()", row.id)
+            elif fault := "" if dataset.builder.spec.is_answer_of_context else _ambiguity(row, draft, units, asked):
+                ambiguous.append(Failure(fault, "draft()", row.id))
+    if ambiguous and plugin_code("builder", dataset.spec.builder).distribution == ENGINE:
+        yield f"{len(ambiguous)} questions have the words of another one, and another answer"
+    else:
+        yield from ambiguous
     for row, twin in twins[:_TWINS]:
         if not dataset.builder.spec.is_answer_of_context and _asks_the_same(world, row, twin):
             said = f"row {row.id!r} has all the same fields, the same question and the same answer; leave one out"
             is_ours = plugin_code("reader", dataset.spec.reader).distribution == ENGINE
             yield f"{twin.id!r}: {said}" if is_ours else Failure(said, row=twin.id)
+
+
+def _ambiguity(row: Row, draft: ContextDraft, units: Sequence[Unit], asked: dict[object, _Asked]) -> str:
+    """Return which earlier row has the same question with another answer, if the context may show its gold units, too;
+    empty if there is none.
+    """
+    question = draft.questions[0]
+    answer = question.data.get("answer")
+    answer = getattr(row, "answer", None) if answer is None else answer
+    golds = [unit.parts for unit in draft.required if unit.role in NEEDLES]
+    words = (tuple(draft.instruction), tuple(question.parts))
+    id, other, others = asked.setdefault(words, (row.id, answer, golds))
+    if other == answer or not others or question.wording:
+        return ""
+    shown = {unit.parts for unit in units if not unit.excluded}
+    if not shown.issuperset(others):
+        return ""
+    said = f"row {id!r} has the same question and the answer {other!r:.60}, and the take order has what holds it"
+    return f"{said}; name in the question what it is about"
 
 
 def _fault(draft: ContextDraft, units: Sequence[Unit], most: int) -> str:
@@ -129,6 +158,8 @@ def _asks_the_same(world: World, *rows: Row) -> bool:
 def examples_are_packed(world: World) -> Iterator[Outcome]:
     for length in world.lengths:
         packed, rejects = world.packed(length), list[Failure]()
+        if packed and (refused := world.refused(length)):
+            yield f"{len(refused)} of {len(world.rows)} questions are refused at {format_length(length)}"
         for row, error in world.faults[length]:
             failure = failure_of(error, row.id if row else "", length)
             if isinstance(error, DoesNotFitError | Rejected):
@@ -403,7 +434,7 @@ def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
             yield Failure(f"{where} does not show {example.question.group!r}", "contexts()", example.id)
     asked = [(length, {example.id for example in world.examples(length)}) for length in world.lengths]
     for (short, shorter), (long, longer) in pairwise(asked):
-        if gone := sorted(shorter - longer):
+        if gone := sorted(shorter - longer - world.refused(long)):
             said = f"a context of {format_length(short)} is asked {gone[0]!r}, and none of {format_length(long)} is"
             yield Failure(said, "contexts()", gone[0], long)
 

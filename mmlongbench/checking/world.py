@@ -13,7 +13,7 @@ from mmlongbench.building.example_checks import FirstPlacements
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row, released_record
 from mmlongbench.checking.findings import Failure, SecondLook
 from mmlongbench.draft import ContextDraft, Unit
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import MMLongBenchError, Rejected
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import PackedExample
@@ -74,8 +74,8 @@ class World:
         return isinstance(self.dataset.builder, SharedContextBuilder)
 
     def packed(self, length: int) -> list[PackedRow]:
-        """Return the examples of each row at a length, packed once. Rows for which this fails are left out, and
-        `faults` has them. What the release has was checked when it was built.
+        """Return the examples of each row at a length, packed once. Rows for which this fails, or which the task
+        refuses, are left out, and `faults` has them. What the release has was checked when it was built.
         """
         if length in self._packed:
             return self._packed[length]
@@ -86,18 +86,36 @@ class World:
             except ERRORS as error:
                 faults.append((None, error))
                 return packed
-            packed += [(None, examples) for _, examples in contexts if isinstance(examples, list)]
+            for _, examples in contexts:
+                asked = examples if isinstance(examples, list) else []
+                if answered := [example for example in asked if self._is_answered(example, faults)]:
+                    packed.append((None, answered))
             return packed
         for row in self.rows:
             try:
                 examples, first = pack_row(self.dataset, row, length), FirstPlacements()
-                for example in () if length in self.built else examples:
-                    record, _ = released_record(self.dataset, example, row)
-                    self.dataset.checks.check_placements(example, record, row, first)
+                for example in examples:
+                    self.record(example)
+                    if length not in self.built:
+                        record, _ = released_record(self.dataset, example, row)
+                        self.dataset.checks.check_placements(example, record, row, first)
                 packed.append((row, examples))
             except ERRORS as error:
                 faults.append((row, error))
         return packed
+
+    def _is_answered(self, example: PackedExample, faults: list[tuple[Row | None, Exception]]) -> bool:
+        try:
+            self.record(example)
+        except MMLongBenchError as error:
+            faults.append((self.row(example), error))
+            return False
+        return True
+
+    def refused(self, length: int) -> set[str]:
+        """Return the ids of the questions that the task refuses at a length."""
+        self.packed(length)
+        return {row.id for row, error in self.faults[length] if row and isinstance(error, Rejected)}
 
     def examples(self, length: int) -> list[PackedExample]:
         return [example for _, examples in self.packed(length) for example in examples]

@@ -243,12 +243,13 @@ def _show_build(built: Built, tasks: Iterable[Path]) -> None:
         say(f"{built.out} {'was complete already' if built.was_complete else 'is complete'}; `{audit}` counts it again")
     _warn_of_unfilled(built, tasks)
     for shortfall in built.shortfalls:
-        say(f"warning: {shortfall.dataset}: kept {shortfall.kept:,} of {shortfall.of:,} questions", err=True)
+        where = " in the smallest file" if any(" at " in reason for reason in shortfall.rejected) else ""
+        say(f"warning: {shortfall.dataset}: kept {shortfall.kept:,} of {shortfall.of:,} questions{where}", err=True)
         for reason, number in shortfall.rejected.items():
             say(f"  rejected {number:,}: {reason}", err=True)
         for question in shortfall.first:
             say(f"  {question}", err=True)
-        say(f"  {built.out}/{REJECTS} lists all with what to do; --min-kept SHARE stops such a build", err=True)
+        say(f"  {built.out}/{REJECTS} lists all; --min-kept SHARE stops such a build", err=True)
 
 
 _FULL = 0.9
@@ -375,8 +376,8 @@ def _show_forecast(dataset: DatasetForecast) -> None:
         say(f"  {format_length(cell.length):>5}: {cell.examples:,} examples, {cell.images:.1f} images each, {size}")
         shortages = []
         if cell.rejected:
-            probed = f"{cell.rejected} of {dataset.probed} probed questions do not fit"
-            shortages.append(f"{probed}, and would be rejected at this length")
+            probed = f"{cell.rejected} of {dataset.probed} probed questions do not fit, or the task refuses them"
+            shortages.append(f"{probed}: they would be rejected at this length")
         if cell.ran_dry:
             units = f"{cell.left_over or 'all'} units run out first, by up to {cell.missing:,}"
             shortages.append(f"{units}: contexts end there, nothing is repeated, and the lock says so")

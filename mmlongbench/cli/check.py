@@ -112,6 +112,9 @@ def _show(checked: Checked, *, is_quiet: bool, is_debug: bool = False) -> None:
         say("")
         rules = dict.fromkeys(finding.rule for finding in checked.findings)
         rows = [(rule, _result([found for found in checked.findings if found.rule == rule])) for rule in rules]
+        folded = Counter(result for _, result in rows if result.startswith("not run"))
+        rows = [row for row in rows if row[1] not in folded]
+        rows += [(f"the other rules ({count})", result) for result, count in folded.items()]
         print_table(Table(("rule", "result"), rows, align="Ll"), usual=_WIDTH)
         for dataset in filter(lambda dataset: dataset.example, checked.datasets):
             say("")

@@ -311,13 +311,13 @@ class Overlap:
     def __init__(self, dataset: str, pictures: Pictures) -> None:
         """`pictures` says what the pictures of the release look like."""
         self._dataset, self._pictures = dataset, pictures
-        self._twice = Count(ASKED_TWICE, "questions with the words and the subject of another one")
+        self._twice = Count(ASKED_TWICE, "questions with the words of another one, and its subject or another answer")
         self._asked_with = Count(ASKED_WITH, "questions whose own picture is also in the context")
         self._golds = Count(GOLD, "contexts that show a gold picture twice")
         self._offered = Count(OFFERED, "questions that offer a choice twice")
         self._shared = Count(SHARED, "questions with a gold page that is a gold page of another subject")
         self._earlier: dict[str, dict[bytes, AskedQuestion]] = {}
-        """By subject: a question for each wording."""
+        """By subject, which may be empty: a question for each wording."""
         self._index = NearIndex()
         self._owners: dict[str | bytes, AskedQuestion] = {}
         """The first question about each gold page, by the digest of its picture or text."""
@@ -358,12 +358,13 @@ class Overlap:
         yield from findings_of(counts, self._dataset, notes)
 
     def _try_question(self, asked: AskedQuestion) -> None:
-        """Look for a question among the earlier ones about the same thing.
+        """Look for a question among the earlier ones about the same thing, and for one with the same words and another
+        answer, if texts of unknown subjects are all that it is about.
 
         Questions that offer answers, or have different answers, must have equal words: "is there a car?" and "is there
         a cat?" are two questions.
         """
-        parts = (part for needle in asked.needles for part in needle_parts(needle))
+        parts = [part for needle in asked.needles for part in needle_parts(needle)]
         needles = " ".join(part.path if isinstance(part, Image) else digest_of(part).hex() for part in parts)
         subject, digest = asked.subject or needles, digest_of(asked.question)
         if not subject or not digest:
@@ -384,6 +385,12 @@ class Overlap:
             self._twice.hit(asked, f"has the words of {other.id}: {asked.question!r:.80}")
             self._twice.hit(other, f"has the words of {asked.id}: {other.question!r:.80}", is_first=True)
         earlier.setdefault(digest, asked.without_context())
+        if asked.subject or asked.choices or asked.images or any(isinstance(part, Image) for part in parts):
+            return
+        first = self._earlier.setdefault("", {}).setdefault(digest, asked.without_context())
+        if not set(asked.answers) & set(first.answers):  # the words do not say which one is meant
+            self._twice.hit(asked, f"has the words of {first.id} and another answer: {asked.question!r:.80}")
+            self._twice.hit(first, f"has the words of {asked.id} and another answer", is_first=True)
 
     def _try_pages(self, asked: AskedQuestion) -> None:
         """Look for a document that is there under two names: its questions are learned from each other, although they

@@ -3,6 +3,7 @@
 Metrics are found through the entry points `mmlongbench.metrics`, the built-in ones like all others.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -212,12 +213,13 @@ def is_answered(gold: object) -> bool:
 
 
 def first_answer(gold: object) -> str:
-    """Return an answer as text; of a list of answers, the first.
+    """Return an answer as text, or as JSON; of a list of answers, the first.
 
-    >>> first_answer(["Paris", "paris"]), first_answer(3)
-    ('Paris', '3')
+    >>> first_answer(["Paris", "paris"]), first_answer(3), first_answer({"port": "Paris"})
+    ('Paris', '3', '{"port": "Paris"}')
     """
-    return str(gold[0] if isinstance(gold, list) and gold else gold)
+    first = gold[0] if isinstance(gold, list) and gold else gold
+    return json.dumps(first, ensure_ascii=False, default=str) if isinstance(first, dict | list) else str(first)
 
 
 class Metric(ABC):
@@ -356,6 +358,8 @@ def metric_of_function(function: ScoreFunction, name: str) -> type[Metric]:
 
         def score(self, asked: ScoringInput) -> Score:
             found = function(asked.prediction, asked.record)
+            if not isinstance(found, Score) and not 0 <= float(found) <= 1:
+                raise ValueError(f"metric {name!r} returned {found!r:.40}, expected a score from 0 to 1")
             return found if isinstance(found, Score) else Score(float(found))
 
     FunctionMetric.name = name

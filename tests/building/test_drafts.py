@@ -109,9 +109,9 @@ def test_a_picture_that_the_model_refuses_is_left_out_of_wider_contexts(most_ima
 UNITS = {
     'mt.Unit(3, "text")': "unit 3: id is an int, expected a text",
     'mt.Unit("a", None)': "unit 'a': body is a NoneType, expected a text or mt.Image",
-    'mt.Unit("a", "padding", "text")': "unit 'a': place is a str, expected a tuple such as (3,)",
-    'mt.Unit("a", "text", 3)': "unit 'a': place is an int, expected a tuple such as (3,)",
-    'mt.Unit("a", "text", ("p", 3))': "unit 'a': place holds a str, expected a tuple such as (3,)",
+    'mt.Unit("a", "padding", "text")': "unit 'a': place is a str, expected a tuple of whole numbers such as (3,)",
+    'mt.Unit("a", "text", 3)': "unit 'a': place is an int, expected a tuple of whole numbers such as (3,)",
+    'mt.Unit("a", "text", ("p", 3))': "unit 'a': place holds a str, expected a tuple of whole numbers such as (3,)",
     'mt.Unit("a", "text", role=["gold"])': "unit 'a': role is a list, expected a text",
     'mt.Unit("a", "text", head=None)': "unit 'a': head is a NoneType, expected a text",
     'mt.Unit("a", "text", label=4)': "unit 'a': label is an int, expected a text",

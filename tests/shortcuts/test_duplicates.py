@@ -112,6 +112,21 @@ def test_a_question_with_the_words_and_the_subject_of_another_one_is_a_leak() ->
     assert (clean.verdict, clean.found, clean.examples) == ("clean", 0, ())
 
 
+def test_a_question_with_the_words_of_another_one_and_another_answer_is_a_leak() -> None:
+    questions = [
+        asked(id, words, answers=(answer,), subject=subject, needles=(f"Box {answer} is here.",), images=images)
+        for id, words, answer, subject, images in (
+            ("a", "Which box?", "L1", "", ()),
+            ("b", "which  BOX?", "L2", "", ()),
+            ("c", "Which box?", "L3", "oak", ()),
+            ("d", "Which box?", "L4", "", ("oak.png",)),
+            ("e", "Which other box?", "L5", "", ()),
+        )
+    ]
+    finding = overlap(questions)[ASKED_TWICE]
+    assert (finding.verdict, finding.examples, finding.carriers) == ("leak", ("b", "a"), ("b",))
+
+
 def test_questions_that_offer_answers_are_the_same_only_with_equal_words() -> None:
     words = "In the image with the long red kite over the old harbour and the three boats, is there a {}?"
     offered = [asked(each, words.format(each), subject="k", answers=("Yes",), is_free=False) for each in ("cat", "dog")]

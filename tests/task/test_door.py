@@ -224,7 +224,7 @@ BUILT = {
     "hay of another place": (
         HAY,
         'mt.InOrder([note(others[0]), mt.Unit("b", "b", 3)])',
-        ("unit 'b': place is an int, expected a tuple such as (3,)",),
+        ("unit 'b': place is an int, expected a tuple of whole numbers such as (3,)",),
     ),
     "hay without a body": (HAY, 'mt.InOrder([mt.Unit("b", None)])', ("unit 'b': body is a NoneType",)),
     "hay of a turn": (HAY, 'mt.InOrder([mt.Unit("b", turns=("Hi",))])', ("unit 'b': turns holds a str",)),
@@ -309,10 +309,22 @@ def test_a_question_may_be_rejected_everywhere(tmp_path: Path) -> None:
     short, long = ({record["id"] for record in files[f"notes_K{length}_dep2.jsonl"]} for length in (1, 2))
     rejects = [json.loads(line) for line in (release / "rejects.jsonl").read_text("utf-8").splitlines()]
     assert short == long
-    found = {reject["found"] for reject in rejects}
-    assert all(each.startswith("at 2K: ") for each in found)
+    assert {reject["expected"] for reject in rejects} == {"a valid question at 2K"}
     assert {reject["length"] for reject in rejects} == {1024, 2048}
     assert short.isdisjoint(reject["id"] for reject in rejects)
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_plan_and_check_leave_refused_questions_out_as_a_build_does(everywhere: bool, tmp_path: Path) -> None:
+    task = counting(everywhere=everywhere).replace("return len(example.units)", "return str(len(example.units))")
+    manifest = written(tmp_path, task)
+    planned = command("plan", str(manifest), "--probe", "8", "--limit", "8")
+    told = "of 8 probed questions do not fit, or the task refuses them"
+    assert (planned.code, planned.out.count(told)) == (0, 2 if everywhere else 1)
+    ran = command("check", str(manifest), "--limit", "8", "--json")
+    assert ran.code == 0, ran.out
+    said = {found["rule"]: found["detail"] for found in json.loads(ran.out)["findings"]}
+    assert "of 8 questions are refused at 2K" in said["examples are packed at every length"]
 
 
 @pytest.mark.parametrize(("everywhere", "method"), [(True, "answer"), (True, "record"), (False, "answer")])
@@ -331,7 +343,7 @@ def test_a_length_is_added_only_if_no_question_of_the_release_is_left_out(
     assert ran.code == (2 if everywhere else 0), ran.err
     if everywhere:
         assert "cannot be extended: question '" in ran.err
-        assert "would be left out (at 2K: " in ran.err
+        assert "would be left out (expected a valid question at 2K, found " in ran.err
         assert "put new ones at the end" not in ran.err
         assert hashes(out) == before
     assert command(*words, str(tmp_path / "at-once")).code == 0

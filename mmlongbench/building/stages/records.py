@@ -85,8 +85,6 @@ def pack_rows(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Pa
     first: FirstPlacements = {}
     for row in rows:
         try:
-            if dataset.builder.may_reject_everywhere and (fault := _everywhere_fault(dataset, row)):
-                raise Rejected(fault)
             made = pack_row(dataset, row, length)
             lines = [_packed_record(dataset, example, row, first) for example in made]
         except (DoesNotFitError, Rejected) as error:
@@ -98,7 +96,13 @@ def pack_rows(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Pa
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
-    """Return all examples of a row at a length."""
+    """Return all examples of a row at a length, unless it is left out at all lengths."""
+    if dataset.builder.may_reject_everywhere and (fault := _everywhere_fault(dataset, row)):
+        raise Rejected(fault)
+    return _pack_row(dataset, row, length)
+
+
+def _pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
     with calling("builder", dataset.spec.builder, "draft()", row):
         draft = dataset.draft(row)
         made = _examples(dataset, draft, dataset.draws(row.id), length)
@@ -116,12 +120,12 @@ def _everywhere_fault(dataset: Dataset, row: Row) -> Fault | None:
     fault = None
     for length in sorted(dataset.spec.lengths):
         try:
-            for example in pack_row(dataset, row, length):
+            for example in _pack_row(dataset, row, length):
                 with calling("builder", dataset.spec.builder, "record()", row):
                     dataset.builder.record(example)
         except (DoesNotFitError, Rejected) as error:
             if isinstance(error, Rejected) and error.everywhere:
-                fault = replace(error.fault, found=f"at {format_length(length)}: {error.fault.found}")
+                fault = replace(error.fault, expected=f"{error.fault.expected} at {format_length(length)}")
                 break
     return dataset.left_out.setdefault(row.id, fault)
 
