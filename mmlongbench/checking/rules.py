@@ -97,7 +97,7 @@ def _fault(draft: ContextDraft, units: Sequence[Unit], most: int) -> str:
     """Return what is wrong with the units of a draft; in its take order, only those that a context may show count."""
     if wrong := next(filter(None, map(unit_fault, units)), ""):
         return wrong
-    enough = {unit.id for unit in draft.one_of}
+    enough = {unit.id for unit in draft.one_of or ()}
     ids = Counter(unit.id for unit in (*draft.required, *units[:most]))
     if twice := next((id for id, count in ids.items() if count > 1), ""):
         return f"two units have the id {twice!r}; give each an id of its own, or leave one out"
