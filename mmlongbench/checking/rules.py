@@ -505,6 +505,7 @@ RULES: Mapping[str, Find] = {
     "no negative holds an answer": answers.no_negative_holds_an_answer,
     "nothing gives the answer away": answers.nothing_gives_the_answer_away,
     "evidence is in the context": answers.evidence_is_shown,
+    "options differ, and the question shows them": answers.options_are_shown,
     "answers and wordings follow the context": what_is_said_follows_the_context,
     "shorter contexts are nested in longer ones": contexts_are_nested,
     "each round shows every label once": shared_contexts_are_rounds,
