@@ -308,6 +308,7 @@ def test_empty_paths_and_numbers_below_1_are_refused(
         ("vh_single", {"data": "nowhere"}, "data: expected a folder, found none: nowhere"),
         ("vh_single", {"overrides": {"source.questions": ""}}, "overrides: source.questions: expected a path"),
         ("vh_single", {"overrides": {"source": {"images": ""}}}, "overrides: source.images: expected a path"),
+        ("vh_single", {"overrides": {"vh_single.source.images": ""}}, "overrides: vh_single: source.images: expected"),
         ("vh_single", {"overrides": {7: 7}}, "the override 7: expected a text"),
         ("v" * 300, {}, "no manifest 'v{100}"),
         ("quickstart", {"overrides": {"seed": 7}}, "the override 'seed': must begin with the name of a dataset"),

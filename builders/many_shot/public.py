@@ -53,17 +53,15 @@ class OneObject(mt.readers.FileFormat):
 
     def without(self, path: Path, is_dropped: Callable[[mt.Record], bool]) -> Iterator[bytes]:
         """Return the object without the sets, the test images and the domains of which every pair is dropped."""
-        pairs = [record for _, record in self.unbundle(path)]
-        kept = [record for record in pairs if not is_dropped(record)]
-        sets = {(record["domain"], record["set"]) for record in kept}
-        tests = {(record["domain"], record["id"]) for record in kept}
+        kept: dict[str, tuple[set[int], set[str]]] = {}
+        for _, record in self.unbundle(path):
+            if not is_dropped(record):
+                sets, tests = kept.setdefault(record["domain"], (set(), set()))
+                sets.add(record["set"])
+                tests.add(record["id"])
         public: Any = mt.readers.load_json(path, "one JSON object")
-        left = [
-            {**record, "labels": public[record["domain"]]["labels"]}
-            for record in pairs
-            if (record["domain"], record["set"]) in sets and (record["domain"], record["id"]) in tests
-        ]
-        yield from self.bundle(left) if left else (b"",)
+        left = {name: _without(domain, *kept[name]) for name, domain in public.items() if name in kept}
+        yield json.dumps(left, ensure_ascii=False).encode() + b"\n" if left else b""
 
 
 def _domain(costliest: Mapping[int, mt.Record], tests: Mapping[str, mt.Record]) -> mt.Record:
@@ -86,6 +84,21 @@ def _domain(costliest: Mapping[int, mt.Record], tests: Mapping[str, mt.Record]) 
             "image": [record["tokens"]["image"] - record["image_tokens"] for record in sets],
         },
     }
+
+
+def _without(domain: mt.Record, sets: set[int], tests: set[str]) -> mt.Record:
+    """Return a domain with only these sets and test images; files that others made may lack any further field."""
+    numbers = domain.get("sets") or range(len(domain["exemplar_list"]))
+    places = [place for place, number in enumerate(numbers) if number in sets]
+    shown = [test for test in domain["test_example"] if test["id"] in tests]
+    before, after = (max(test.get("image_tokens", 0) for test in some) for some in (domain["test_example"], shown))
+    left: mt.Record = {**domain, "exemplar_list": [domain["exemplar_list"][place] for place in places]}
+    if counts := domain.get("all_token_count"):
+        left["all_token_count"] = [counts[place] - before + after for place in places]
+    left |= {"test_example": shown, "sets": [numbers[place] for place in places]}
+    if tokens := domain.get("tokens"):
+        left["tokens"] = tokens | {key: [tokens[key][place] for place in places] for key in ("text", "image")}
+    return left
 
 
 def _pairs(name: str, domain: mt.Record) -> Iterator[tuple[str, mt.Record]]:

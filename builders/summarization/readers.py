@@ -252,9 +252,7 @@ def _sections(value: object) -> Iterator[Section]:
 
 
 class MultiLexSum(SummaryReader):
-    """Reads cases of the Civil Rights Litigation Clearinghouse from Multi-LexSum (Shen et al. 2022,
-    arXiv:2206.10883).
-    """
+    """Reads cases of the Civil Rights Litigation Clearinghouse from Multi-LexSum (Shen et al., arXiv:2206.10883)."""
 
     sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
     source_forms: ClassVar[Mapping[str, str]] = {

@@ -223,7 +223,7 @@ def _read_tsv(path: Path, advance: Advance) -> _Articles:
 
 
 def _read_parquet(path: Path, advance: Advance) -> _Articles:
-    with parquet_file(path) as file:
+    with parquet_file(path, FIELDS) as file:
         batches = file.iter_batches(_ROWS, columns=_known_columns(file.schema_arrow.names, path.name))
         yield from _articles(_rows_of(batches, path.name), path.name, advance)
 

@@ -331,11 +331,11 @@ def _number_text(value: float, shape: str) -> str:
 
 
 @contextmanager
-def parquet_file(path: Path) -> "Iterator[ParquetFile]":
+def parquet_file(path: Path, known: Collection[str] | None = None) -> "Iterator[ParquetFile]":
     """Open a Parquet file; an error while the block reads it becomes an error that names the file.
 
     Raises:
-        SourceError: the file cannot be read, or has two columns of one name.
+        SourceError: the file cannot be read, or has two columns of one name, of those `known` if these are given.
 
     """
     import pyarrow as pa
@@ -343,13 +343,13 @@ def parquet_file(path: Path) -> "Iterator[ParquetFile]":
 
     try:
         with source_file(path, "a Parquet file") as opened, parquet.ParquetFile(opened, buffer_size=1 << 20) as file:
-            names = file.schema_arrow.names
+            names = [name for name in file.schema_arrow.names if known is None or name in known]
             if twice := next((name for name in names if names.count(name) > 1), None):
                 raise _column_twice(twice, path)
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         found = (str(error).splitlines() or [type(error).__name__])[0]
-        expected, todo = "a Parquet file that can be read", "write the file again"
+        expected, todo = "a Parquet file that can be read", "write or download the file again"
         raise SourceError(Fault("broken-parquet", expected, found, path.name, todo=todo)) from error
 
 

@@ -118,6 +118,7 @@ def _apply(setting: str | tuple[str, object], datasets: list[_Keys], here: Path)
         if not isinstance(key, str):
             raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
     target, path = _target(where, key, datasets)
+    named = key.split(".")[: -len(path)]  # the dataset, if the key begins with one
     if path[:2] == ["counter", "tokenizer"]:  # its earlier name
         path[1] = "text"
     if isinstance(setting, str):
@@ -131,7 +132,8 @@ def _apply(setting: str | tuple[str, object], datasets: list[_Keys], here: Path)
     alone: Any = value  # then a dataset with this key alone, whose paths are joined like those of a file
     for step in reversed(path):
         alone = {step: alone}
-    _root_paths(alone, here, None, "--set" if isinstance(setting, str) else "overrides")
+    given = "--set" if isinstance(setting, str) else "overrides"
+    _root_paths(alone, here, None, ": ".join((given, *map(str.strip, named))))
     for step in path:
         alone = alone[step]
     _replace(target, path, alone)

@@ -255,8 +255,8 @@ def _take(
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}{pictures}")
         seen.add(unit.id)
         reason = unit.excluded
-        if draft.left_out and not reason:
-            reason = next((draft.left_out[path] for path in unit.images if path in draft.left_out), "")
+        if draft.left_out:  # a broken picture counts as one wherever it is shown, also where it repeats
+            reason = next((draft.left_out[path] for path in unit.images if path in draft.left_out), reason)
         if reason:
             left_out[reason] += is_open
             continue

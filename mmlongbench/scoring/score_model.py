@@ -101,9 +101,9 @@ def score_paths(
     # The name of the file has the model, the metrics and the choices, so that it does not replace other scores.
     choices = [*([settings.profile] if settings.profile else []), *(["kept"] if keeps_reasoning else [])]
     name = ".".join([run.model, "+".join(names), *choices]).replace("/", "_")
-    if len(name.encode()) > _LONGEST:
-        kept = name.encode()[:_LONGEST].decode(errors="ignore")
-        name = f"{kept}.{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    in_bytes = name.encode(errors="surrogatepass")  # a folder's name may hold bytes that are no UTF-8
+    if len(in_bytes) > _LONGEST:
+        name = f"{in_bytes[:_LONGEST].decode(errors='ignore')}.{hashlib.sha256(in_bytes).hexdigest()[:16]}"
     file = out / f"{name}.jsonl" if out and not run.is_dry else None
     return score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks)
 

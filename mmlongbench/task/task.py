@@ -19,8 +19,10 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+from pydantic_core.core_schema import with_info_after_validator_function
 
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
@@ -91,12 +93,16 @@ class Pdfs(SourceForm):
 class Folder(SourceForm):
     """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`.
 
-    `photo: Annotated[str, mt.Folder]` in a row model is such a path: if it leads nowhere, the row is rejected when it
-    is read, so that it is in no haystack of other rows.
+    `photo: Annotated[str, mt.Folder]` in a row model is such a path, also in a list: if it leads nowhere, the row is
+    rejected when it is read, so that it is in no haystack of other rows.
     """
 
     form: ClassVar[str] = "a folder of pictures; the name of a picture is its path in the folder, such as `cats/1.jpg`"
     expected: ClassVar[str] = "a folder of pictures"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> Any:  # noqa: ANN401  (pydantic's)
+        return with_info_after_validator_function(_pictures_are_there, handler(source))
 
 
 class Task(Builder[RowT]):
@@ -129,6 +135,8 @@ class Task(Builder[RowT]):
     `_dep{placements}` or `_perm{placements}` if there are placements."""
     reserve: ClassVar[int] = 256
     """Tokens kept free for the answer and a chat template, which has about 5 tokens for each turn of a conversation."""
+    variant_reserve: ClassVar[int] = 0
+    """Tokens kept free for what `variants` add to the prompt."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
     repeats_pictures: ClassVar[bool] = False
@@ -242,17 +250,16 @@ class Task(Builder[RowT]):
         return before, after
 
     def needles(self, record: Record) -> Sequence[Needle] | None:
-        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements. A
-        unit of turns stands for itself by the longest text of its turns, since replies are often alike.
+        """Return the gold units, each with all its parts and turns, and needle sentences; None if the task has no
+        placements.
         """
         if not self.placements:
             return None
         alone: list[Needle] = []
         for unit in record["units"]:
             if unit["role"] in NEEDLES:
-                parts = _read(part for turn in unit.get("turns", [unit]) for part in turn["shown"])
-                texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
-                alone.append(max(texts, key=len) if texts else tuple(parts) if len(parts) > 1 else parts[0])
+                parts = Prompt.of_units([], [_read_unit(unit)], self.separator, []).parts
+                alone.append(parts[0] if len(parts) == 1 else parts)
         return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
 
     def labels(self, record: Record) -> Sequence[str]:
@@ -277,6 +284,7 @@ class Task(Builder[RowT]):
             metric=_metric_name(type(self)),
             placements=self.placements,
             reserve=self.reserve,
+            variant_reserve=self.variant_reserve,
             page_texts=self.page_texts,
             longest_side=self.longest_side,
             repeats_pictures=self.repeats_pictures,
@@ -423,6 +431,18 @@ def task_fault(task: type[Task[Any]]) -> str:
     return _misspelt(task)
 
 
+def _pictures_are_there(value: Any, info: ValidationInfo) -> Any:  # noqa: ANN401  (any value of a table)
+    """Return the value of a field that names pictures; the folder of the pictures is the context, if there is one."""
+    for picture in value if isinstance(value, list | tuple | set | frozenset) else (value,):
+        if not isinstance(picture, str | None):
+            raise PydanticCustomError("no-path", "a path in mt.Folder, which is a text")
+        if picture and info.context and file_inside(info.context, normpath(picture)) is None:
+            raise PydanticCustomError(
+                "missing-image", "a picture {name} among the sources", {"name": f"{picture!r:.120}"}
+            )
+    return value
+
+
 def _misspelt(task: type[Task[Any]]) -> str:
     known = [name for name in {*dir(Task), *get_annotations(Task)} if not name.startswith("_")]
     for name in vars(task):
@@ -450,15 +470,7 @@ class _TableReader(Reader[Row]):
             yield raw_row(id, found, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
-        row, folder = _row(raw.id, raw.fields, self.row_type), self.names.get(Folder)
-        naming = [name for name, declared in self.row_type.model_fields.items() if Folder in declared.metadata]
-        for name in naming if folder and isinstance(row, Row) else ():
-            value = getattr(row, name) or ()
-            for picture in (value,) if isinstance(value, str) else value:
-                if file_inside(sources[str(folder)], normpath(picture)) is None:
-                    expected, todo = f"a picture {picture!r:.120} among the sources", "add it, or correct its name"
-                    return Fault("missing-image", expected, "none", field=name, todo=todo)
-        return row
+        return _row(raw.id, raw.fields, self.row_type, sources.get(self.names.get(Folder, "")))
 
     def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
         path, known = sources[self.names[Table]], _columns(self.row_type)
@@ -509,8 +521,10 @@ def _with_id(fields: dict[str, object] | Fault, row_type: type[Row], place: str)
     return hashlib.sha256(text.encode()).hexdigest()[:16], fields
 
 
-def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fault:
-    """Return the row that the fields of a table make; columns that the row model does not have are not used."""
+def _row(id: str, fields: Mapping[str, object], row_type: type[Row], folder: Path | None = None) -> Row | Fault:
+    """Return the row that the fields of a table make; columns that the row model does not have are not used. Pictures
+    must be in the folder, if it is given.
+    """
     values: dict[str, object] = {"id": id}
     for name, declared in row_type.model_fields.items():
         if name in _ENGINE_FIELDS:
@@ -524,12 +538,15 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fa
             continue
         values[name] = _escaped(_parsed(value, declared))
     try:
-        return row_type.model_validate(values)
+        return row_type.model_validate(values, context=folder)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = min(error.errors(), key=lambda fault: fault["type"] == "missing-image")
         expected, found = first["msg"], "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
         for form, said in _ENGLISH.items():
             expected = re.sub(form, said, expected)
+        if first["type"] == "missing-image":
+            todo = "add it, or correct its name"
+            return Fault("missing-image", expected, "none", field=_path(first["loc"], values), todo=todo)
         return Fault("wrong-field", expected, found, field=_path(first["loc"], values), todo="correct the row")
 
 

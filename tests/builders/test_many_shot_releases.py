@@ -30,6 +30,7 @@ from tiny import command
 
 import mmlongbench as mm
 import mmlongbench.task as mt
+from builders.many_shot.public import OneObject
 from mmlongbench.lengths import K
 
 ITEM = "<image>\nlabel: {label}"
@@ -85,6 +86,24 @@ def test_a_public_loader_makes_a_prompt_within_the_length_from_any_set_in_any_or
         context = "\n\n".join(ITEM.format(label=shot["id"]) for shot in shots)
         assert example.prompt.rendered() == USER.format(context=context, question="<image>") + "\nlabel:"
     assert {*public(families, 8)["labels"]} <= {*domain["labels"]}
+
+
+def test_sets_and_tests_are_taken_out_of_files_without_further_fields_too(families: Path, tmp_path: Path) -> None:
+    own = {**public(families), "source": "a key of others"}
+    sparse: dict[str, Any] = {key: own[key] for key in ("exemplar_list", "all_token_count", "source")}
+    sparse["test_example"] = [{key: test[key] for key in ("id", "image", "answer")} for test in own["test_example"]]
+    gone, tests = own["test_example"][0]["id"], len(own["test_example"])
+    for number, domain in enumerate((own, sparse)):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps({"birds": domain}), "utf-8")
+        left = b"".join(OneObject().without(path, lambda record: record["set"] == 1 or record["id"] == gone))
+        path.write_bytes(left)
+        (kept,) = json.loads(left).values()
+        assert ({*kept}, kept["sets"]) == ({*domain, "sets"}, [0, 2, 3])
+        assert kept["exemplar_list"] == [domain["exemplar_list"][place] for place in (0, 2, 3)]
+        assert kept["test_example"] == domain["test_example"][1:]
+        assert len(list(OneObject().unbundle(path))) == 3 * (tests - 1)
+        assert b"".join(OneObject().without(path, lambda record: True)) == b""
 
 
 def test_neither_prompts_nor_image_paths_tell_a_class(families: Path) -> None:

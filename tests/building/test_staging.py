@@ -207,7 +207,12 @@ def test_an_error_of_a_file_system_is_one_line(url: str, source: Path, tmp_path:
 def test_an_unfinished_build_at_a_url_starts_again_there_too(source: Path, seed_7: Path, tmp_path: Path) -> None:
     words = ("build", source / "tiny.yaml", "--out", f"file://{tmp_path / 'there'}")
     assert command(*words, "--stage", "prepare").code == 0
+    for name in ("mmlb_data/of-the-first.jsonl", "notes.txt"):  # only what belongs to a build is discarded
+        (tmp_path / "there" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "there" / name).write_text("x")
     assert "seed: 42 → 7" in command(*words, "--set", "seed=7").err
+    assert (tmp_path / "there/notes.txt").read_text() == "x"
+    (tmp_path / "there/notes.txt").unlink()
     assert hashes(tmp_path / "there") == hashes(seed_7)
 
 

@@ -28,7 +28,7 @@ from mmlongbench.building.remote_release import Remote
 from mmlongbench.building.session import Session
 from mmlongbench.building.shard_results import NEGATIVES, FoundNegatives, ReadRow
 from mmlongbench.building.shard_results import ROWS as ROW_LINES
-from mmlongbench.building.source_files import Compared, SourceFiles
+from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
 from mmlongbench.building.stages.cells import items_table
 from mmlongbench.building.stages.documents import check_engine
 from mmlongbench.documents import ocr
@@ -356,6 +356,17 @@ def test_a_name_of_another_source_is_refused(table: Path) -> None:
 
 
 # Files of sources
+
+
+def test_tables_beside_very_many_pictures_are_compared_in_each_shard(tmp_path: Path) -> None:
+    pictures = [tmp_path / f"{number}.JPG" for number in range(MAX_TABLES + 1)]
+    tables = [tmp_path / f"{number}.json" for number in range(MAX_TABLES)]
+    found = when_compared([*pictures, *tables])
+    assert {found[path] for path in pictures} == {Compared.WHERE_READ}
+    assert {found[path] for path in tables} == {Compared.EACH_SHARD}
+    found = when_compared([*pictures, *tables, tmp_path / "more.json"])
+    assert {found[path] for path in tables} == {Compared.EACH_STAGE}
+    assert {*when_compared(pictures[:MAX_TABLES]).values()} == {Compared.EACH_SHARD}
 
 
 def test_what_changes_before_the_block_ends_is_an_error_even_of_one_that_fails(own: Path, tmp_path: Path) -> None:

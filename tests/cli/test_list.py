@@ -95,6 +95,9 @@ def test_the_whole_list_can_be_narrowed_to_a_kind() -> None:
     assert {each["kind"] for each in json.loads(command("list", "--kind", "metric", "--json").out)["plugins"]} == {
         "metric"
     }
+    plugins = json.loads(command("list", "--json").out)["plugins"]
+    sentences = {each["name"]: each["summary"] for each in plugins if each["kind"] != "target"}
+    assert [name for name, sentence in sentences.items() if not sentence.endswith(".")] == []
 
 
 def test_every_key_of_a_manifest_is_shown_with_its_default_and_its_meaning() -> None:

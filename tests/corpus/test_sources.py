@@ -316,6 +316,12 @@ def test_a_parquet_file_that_cannot_be_used_is_named_with_its_columns_and_rows(t
         SourceError, match=r"^x.parquet: broken-parquet: expected a Parquet file that can be read, found"
     ):
         read(path)
+    texts = pa.array(["A."])
+    parquet.write_table(pa.Table.from_arrays([pa.array([1]), *[texts] * 4], ["id", "title", "text", "x", "x"]), path)
+    assert [article.title for article in read(path)] == ["A."]
+    parquet.write_table(pa.Table.from_arrays([pa.array([1]), *[texts] * 3], ["id", "title", "text", "text"]), path)
+    with pytest.raises(SourceError, match="wrong-columns: expected each column once, found 'text' twice"):
+        read(path)
     parquet.write_table(pa.table({"id": ["1"], "body": ["A."], "title": ["T"]}), path)
     message = "missing-column: expected a column text or contents or wikipedia_content, found id, body, title"
     with pytest.raises(SourceError, match=message):

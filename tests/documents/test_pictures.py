@@ -70,6 +70,23 @@ def test_a_tiff_is_named_as_one(size: dict[str, bool], order: str) -> None:
     assert ending_of(buffer.getvalue()) == ".tif"
 
 
+def test_only_pictures_of_a_known_size_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = picture(tmp_path / "small.png", 1), tmp_path / "large.bmp"
+    Image.new("RGB", (90, 90)).save(large)
+    found = mt.readers.PictureBytes([small, tmp_path / "gone.png"])
+    read: list[str] = []
+    whole = Path.read_bytes
+
+    def read_bytes(path: Path) -> bytes:
+        read.append(path.name)
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    assert large not in found
+    assert read == []
+    assert small in found
+
+
 def test_images_know_the_pictures_of_all_rows_under_any_name(tmp_path: Path) -> None:
     asked, web = picture(tmp_path / "asked.png", 9), picture(tmp_path / "web.png", 8)
     (tmp_path / "copy.png").write_bytes(asked.read_bytes())

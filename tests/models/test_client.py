@@ -1,6 +1,7 @@
 """Calls to models over HTTP: answered once, tried again within bounds, failed with a reason, never a score of 0."""
 
 import json
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -464,6 +465,30 @@ def make_calls(client: ModelClient) -> list[int]:
 
 def answered(server: ModelServer, least: int) -> Callable[[], bool]:
     return lambda: sum(server.answered.values()) >= least
+
+
+def test_a_run_that_was_killed_goes_on_and_asks_again_only_what_was_under_way(tmp_path: Path) -> None:
+    cache, is_killed, left = tmp_path / "answers.sqlite", Event(), iter(range(CALLS // 2))
+
+    def script(request: Request) -> Said:  # half of the calls are answered before the kill, however late that comes
+        return replace(slowly(request), until=None if next(left, None) is not None else is_killed)
+
+    with serving(script) as server:
+        with run(server, cache) as killed:
+            wait_for(answered(server, CALLS // 3))
+            killed.send_signal(signal.SIGKILL)
+            killed.wait()
+        before = sum(server.answered.values())
+        is_killed.set()
+        with client_of(server, cache=cache, concurrency=AT_ONCE) as client:
+            assert make_calls(client) == [4] * CALLS
+            usage = client.usage()
+        wait_for(lambda: not server.under_way)  # it counts an answer once it is sent
+        assert CALLS // 3 <= before < CALLS
+        assert len(server.answered) == CALLS
+        assert sum(server.answered.values()) - CALLS <= AT_ONCE
+        assert usage["calls"] + usage["from_cache"] == CALLS
+        assert usage["from_cache"] >= before - AT_ONCE
 
 
 def test_two_processes_that_share_a_file_call_at_once_and_make_each_call_once(tmp_path: Path) -> None:

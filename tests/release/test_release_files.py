@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from PIL import Image, ImageOps
 from tiny import command, draw_source, hashes, lock, records
 
 import mmlongbench.task as mt
+from mmlongbench.io.files import write_whole
 
 TEMPLATES = (
     "documentQA/{name}_K{k}.jsonl",
@@ -73,6 +75,22 @@ def test_json_lines_come_back_as_they_went(
 def test_an_undecodable_byte_of_a_name_can_be_written_and_read() -> None:
     (line,) = mt.readers.JsonLines().bundle([{"name": "\udcff"}])
     assert json.loads(line) == {"name": "\udcff"}
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "new/file"
+
+    def half() -> Iterator[bytes]:
+        yield b"half"
+        assert [*path.parent.iterdir()] != [path]
+        raise ZeroDivisionError
+
+    for before in ([], [path]):
+        with pytest.raises(ZeroDivisionError):
+            write_whole(path, half())
+        assert [*path.parent.iterdir()] == before
+        write_whole(path, [b"wh", b"ole"])
+        assert path.read_bytes() == b"whole"
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -279,6 +279,8 @@ class Photo(mt.Row):
 
     photo: Annotated[str, mt.Folder]
     answer: str
+    further: list[Annotated[str, mt.Folder]] = []
+    back: Annotated[str, mt.Folder] | None = None
 
 
 class Photos(mt.Task[Photo]):
@@ -300,8 +302,15 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
     (tmp_path / "photos").mkdir()
     for number in range(40):
         Image.new("RGB", (112, 112), (number * 6, 9, 9)).save(tmp_path / f"photos/{number}.png")
-    rows = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
+    rows: list[dict[str, object]] = [{"id": f"r{n}", "photo": f"{n}.png", "answer": f"number {n}"} for n in range(40)]
     rows[7]["photo"], rows[9]["photo"] = "none.png", "../photos.py"
+    more: dict[int, dict[str, object]] = {
+        3: {"further": ["1.png"]},
+        4: {"further": ["1.png", "n{}.png"]},
+        5: {"back": "n.png"},
+        6: {"back": 6},
+    }
+    rows = [row | more.get(number, {}) for number, row in enumerate(rows)]
     jsonl(tmp_path / "rows.jsonl", *rows)
     (tmp_path / "photos.py").write_text(POOL, "utf-8")
     dataset = "{name: p, builder: 'photos.py:Photos', source: {rows: rows.jsonl, photos: photos}, lengths: [1K]}"
@@ -310,10 +319,14 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
     assert ran.code == 0, ran.err
     rejects = [json.loads(line) for line in (tmp_path / "out/rejects.jsonl").read_text("utf-8").splitlines()]
     assert [(each["id"], each["reason"], each["field"], each["place"]) for each in rejects] == [
+        ("r4", "missing-image", "further[1]", "line 5"),
+        ("r5", "missing-image", "back", "line 6"),
+        ("r6", "wrong-field", "back", "line 7"),
         ("r7", "missing-image", "photo", "line 8"),
         ("r9", "missing-image", "photo", "line 10"),
     ]
-    assert len((tmp_path / "out/mmlb_data/tasks/p_K1_dep2.jsonl").read_text("utf-8").splitlines()) == 2 * 38
+    assert rejects[0]["expected"] == "a picture 'n{}.png' among the sources"
+    assert len((tmp_path / "out/mmlb_data/tasks/p_K1_dep2.jsonl").read_text("utf-8").splitlines()) == 2 * 35
 
 
 def test_the_declaration_comes_from_the_class() -> None:
