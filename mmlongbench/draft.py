@@ -194,7 +194,7 @@ class Draft:
         question: str | Sequence[Part] | Wording | None = None,
         answer: object = None,
         fields: Mapping[str, Any] = MappingProxyType({}),
-        one_of: Sequence[Unit] = (),
+        one_of: Sequence[Unit] | None = None,
         *,
         instruction: tuple[Part, ...] = (),
         closing: Closing | None = None,
@@ -211,7 +211,7 @@ class Draft:
         self.fields = fields
         """What the record has besides the fields of the row."""
         self.one_of = one_of
-        """Units of which every context must show at least one."""
+        """Units of which a context must show one; None: no unit is needed."""
         self.instruction = instruction
         """The text before the units; empty: that of the task."""
         self.closing = closing
@@ -232,9 +232,9 @@ class ContextDraft:
     questions: tuple[Question, ...] = ()
     """The finished questions. Several share a context, which has room for the costliest of them."""
     separator: str = SEPARATOR
-    one_of: Sequence[Unit] = ()
-    """Units of the take order of which a context must show at least one; without, the question is rejected at that
-    length."""
+    one_of: Sequence[Unit] | None = None
+    """Units of the take order of which a context must show at least one; otherwise the question is rejected at that
+    length, and if it is empty, at all lengths. None: all may be missing."""
     closing: Closing | None = None
     """How the last units are exchanged to come close to the budget; None: they are not."""
     noted: tuple[str, ...] = ()

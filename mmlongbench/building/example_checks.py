@@ -316,7 +316,7 @@ _Field: TypeAlias = tuple[str, tuple[type, ...], tuple[type, ...], str]
 _DRAFT: tuple[_Field, ...] = (
     ("required", _TUPLE, (Unit,), f"a tuple of mt.Unit{_COMMA}"),
     ("take_order", (TakeOrder,), (), "a TakeOrder such as mt.InOrder(units)"),
-    ("one_of", _TUPLE, (Unit,), "a tuple or list of mt.Unit"),
+    ("one_of", (*_TUPLE, NoneType), (Unit,), "a tuple or list of mt.Unit"),
     ("instruction", _TUPLE, _PART, f"{_PARTS}{_COMMA}"),
     ("noted", _TUPLE, (str,), f"a tuple of texts{_COMMA}"),
 )

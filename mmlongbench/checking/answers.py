@@ -17,7 +17,7 @@ from mmlongbench.likeness import words
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
 from mmlongbench.packing.pack import PackedExample
-from mmlongbench.prompt import Image
+from mmlongbench.prompt import Image, Part
 from mmlongbench.release.positions import answering
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Evidence, Metric, ScoringInput, Settings
@@ -149,14 +149,27 @@ def _reached(hits: int, of: int, chance: float) -> float:
     return sum(math.comb(of, n) * chance**n * (1 - chance) ** (of - n) for n in range(hits, of + 1))
 
 
+_TODO = "; name pages of the context, from 0"
+
+
 def _unshown(evidence: Evidence, example: PackedExample) -> str:
-    """Return which page of the evidence a context does not show; empty if it shows those that it has to."""
-    if evidence.pages and not set(evidence.pages) & set(evidence.shown):
-        return f"page {evidence.pages[0]} of {evidence.document!r} holds the answer, and is not among those shown"
+    """Return which page of the evidence a context does not show, or which pages are gold in the draft alone."""
+    named = sorted(set(evidence.pages) & set(evidence.shown))
+    if evidence.pages and not named:
+        said = f"page {evidence.pages[0]} of {evidence.document!r} holds the answer, and is not among those shown"
+        return f"{said}{_TODO}"
     for page in evidence.shown:
         image, text = evidence.images.get(page), evidence.texts.get(page, "")
+        if not image and not text:
+            said = f"page {page} of {evidence.document!r} is said to be shown, and `images` has no path of it"
+            return f"{said}; evidence() gives the path of each page, by its number (or its text in `texts`)"
         if image not in example.prompt.images and not (text and text in example.prompt.text):
-            return f"the prompt does not show page {page} of {evidence.document!r}, which is said to be shown"
+            return f"the prompt does not show page {page} of {evidence.document!r}, which is said to be shown{_TODO}"
+    golds = {path for unit in example.units if unit.role in NEEDLES for path in unit.images}
+    drafted = sorted(page for page in evidence.shown if evidence.images.get(page) in golds)
+    if golds and evidence.images and drafted != named:
+        said = f"the shown pages of {evidence.document!r} that hold the answer are {named} in evidence(), from 0"
+        return f"{said}, and the gold units of the draft are the pages {drafted}; one of the two is wrong"
     return ""
 
 
@@ -172,7 +185,7 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
             evidence, needles = builder.evidence(record), builder.needles(record)
             said = _unshown(evidence, example) if evidence is not None else ""
         if said:
-            yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
+            yield Failure(said, "evidence()", example.id, world.longest)
         parts = (part for needle in needles or () for part in (needle if isinstance(needle, tuple) else (needle,)))
         given = " ".join(part for part in parts if isinstance(part, str))
         text = " ".join(unit.text for unit in gold if unit.role in NEEDLES)
@@ -191,6 +204,36 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         has_evidence |= is_shown
     if not has_evidence:
         raise Skipped("records name neither evidence nor needles that are texts")
+
+
+def options_are_shown(world: World) -> Iterator[Outcome]:
+    """Yield every example that offers an option twice, or one that neither its question nor its instruction shows. Yes
+    and no need not be shown; labels stand in exemplars.
+    """
+    has_options = False
+    for example, _, is_free in _answered(world):
+        with calling("builder", world.dataset.spec.builder, "choices()", world.row(example)):
+            choices = None if is_free else world.dataset.builder.choices(world.record(example))
+        offered = list(map(_compared, choices.offered)) if choices else []
+        if not offered or _PLAIN_WORDS.issuperset(offered):
+            continue
+        has_options, parts = True, (*world.draft(world.row(example)).instruction, *example.question.parts)
+        if any(unit.role == "exemplar" for unit in example.units):
+            parts = example.prompt.parts
+        text = " ".join(_compared(part) for part in parts)
+        twice = next((option for option in offered if offered.count(option) > 1), "")
+        if unshown := next((option for option in offered if option not in text), ""):
+            said = f"the question does not show the option {unshown[:60]!r}, which choices() offers; print all options"
+            yield Failure(said, "draft()", example.id, world.longest)
+        elif twice:
+            said = f"the option {twice[:60]!r} is offered twice; correct the row, or leave it out"
+            yield Failure(said, "choices()", example.id, world.longest)
+    if not has_options:
+        raise Skipped("no question offers options")
+
+
+def _compared(part: Part) -> str:
+    return part.path if isinstance(part, Image) else " ".join(part.split()).casefold()
 
 
 def example_to_read(world: World) -> Iterator[tuple[str, str]]:

@@ -126,7 +126,7 @@ def _fault(draft: ContextDraft, units: Sequence[Unit], most: int) -> str:
     """Return what is wrong with the units of a draft; in its take order, only those that a context may show count."""
     if wrong := next(filter(None, map(unit_fault, units)), ""):
         return wrong
-    enough = {unit.id for unit in draft.one_of}
+    enough = {unit.id for unit in draft.one_of or ()}
     ids = Counter(unit.id for unit in (*draft.required, *units[:most]))
     if twice := next((id for id, count in ids.items() if count > 1), ""):
         return f"two units have the id {twice!r}; give each an id of its own, or leave one out"
@@ -598,6 +598,7 @@ RULES: Mapping[str, Find] = {
     "no negative holds an answer": answers.no_negative_holds_an_answer,
     "nothing gives the answer away": answers.nothing_gives_the_answer_away,
     "evidence is in the context": answers.evidence_is_shown,
+    "options differ, and the question shows them": answers.options_are_shown,
     "variants fit their lengths": variants_fit,
     "paired datasets have the same contexts": pairs_show_the_same,
     "answers and wordings follow the context": what_is_said_follows_the_context,

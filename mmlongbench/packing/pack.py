@@ -218,7 +218,7 @@ def pack(draft: ContextDraft, budget: TokenBudget, pricer: Pricer, slack: int = 
             f"{draft.id}: {length} has room for {len(groups) - len(unshown)} of the {len(groups)} groups it must show, "
             f"not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), or build a longer length"
         )
-    wanted = {unit.id for unit in draft.one_of}
+    wanted = {unit.id for unit in draft.one_of or ()}
     if wanted and wanted.isdisjoint(unit.id for unit in (*draft.required, *taken)):
         expected, todo = f"one of {len(wanted)} units in the context", "require one of them, or take it earlier"
         raise Rejected(Fault("not-shown", expected, "none of them", todo=todo))

@@ -37,6 +37,7 @@ NEGATIVES, ONCE = "no negative holds an answer", "required units are shown once"
 EVERY, FULL = "every row can be drafted", "contexts are full"
 GIVEN, HEADS = "nothing gives the answer away", "nothing before a unit tells gold"
 TWICE, EVIDENCE = "no unit is there twice under two ids", "evidence is in the context"
+OPTIONS = "options differ, and the question shows them"
 FOLLOWS, WRONG = "answers and wordings follow the context", "wrong answers do not score full"
 ANSWERS, SLOTS = "answers score full, empty outputs do not", "no slot or marker is left in prompts"
 AUDIT, BYTES = "an audit in another process finds nothing", "another process builds the same bytes"
@@ -82,6 +83,9 @@ BUILDERS = {
     "MarkedInside": (HEADS, "draft()", "'gold' stands before every gold unit in all contexts, and before no other"),
     "AsksAnswer": (GIVEN, "draft()", "stands in the question itself, as do those of 3 of 3 questions; leave it out"),
     "OtherPages": (EVIDENCE, "evidence()", "page 7 of 'doc' holds the answer, and is not among those shown; name"),
+    "NoImages": (EVIDENCE, "evidence()", "page 1 of 'doc' is said to be shown, and `images` has no path of it; evid"),
+    "UnshownOption": (OPTIONS, "draft()", "the question does not show the option 'mauve', which choices() offers"),
+    "OptionTwice": (OPTIONS, "choices()", "the option 'colour' is offered twice; correct the row, or leave it out"),
     "Positioned": (FOLLOWS, "record()", "'position' is 0.5 at two placements, and the needles move; leave it out"),
     "FirstOf": (FOLLOWS, "draft()", "Wording.choose takes 'first' in all "),
     "PromptDate": (AUDIT, "prompt()", "in other surroundings, the prompt is another one: "),
@@ -93,6 +97,7 @@ REFUSED = {
     "DepthCluster": ("cluster()", "the cluster is '0.0' at depth 0.0 and '1.0' at depth 1.0, expected one of a quest"),
     "LateOption": ("record()", "metric 'mc_acc' cannot score the answer 12: expected the place of an option, from 0 t"),
     "NegativeLabel": ("record()", "metric 'cls_acc' cannot score the answer -1: expected a label, which is at least 0"),
+    "WordyFloat": ("record()", "metric 'doc_qa' cannot score the answer 'many': expected a number for the format Fl"),
     "LongYes": ("record()", "metric 'binary_acc' cannot score the answer 'Certainly': expected yes or no"),
 }
 """The mistakes that the build refuses."""
@@ -189,6 +194,13 @@ RECORD = """    def record(self, example: mt.PackedExample) -> mt.Record:
 
     def draft("""
 
+NEXT_PAGE = """    def evidence(self, record: mt.Record) -> mt.Evidence:
+        own = [unit for unit in record["units"] if unit["label"].startswith(record["first"].removesuffix(".pdf"))]
+        images = {int(unit["label"].split()[-1]) - 1: unit["shown"][0]["image"] for unit in own}
+        return mt.Evidence(record["first"], (abs(record["first_page"] - 2),), tuple(images), images)
+
+    def draft("""
+
 
 def recorded(value: str) -> tuple[tuple[str, str], ...]:
     """Return the changes that add a field to records."""
@@ -222,6 +234,7 @@ FABLES = {
 }
 COMPARISONS = {
     "taken": (("mt.InOrder(rest)", f"mt.InOrder((*rest, *({AGAIN_SHOWN})))"),),
+    "other_page": (("    def draft(", NEXT_PAGE),),
     "shown": (("mt.InOrder(rest)", f"mt.InOrder((*({AGAIN_SHOWN}), *rest))"),),
 }
 WRONG_FILES = {
@@ -229,6 +242,7 @@ WRONG_FILES = {
     "numbered_csv": (IDS, "raw_rows()", "the row has the id 'fable0001'; use an id of the source, or a hash"),
     # the short contexts of the first task do not show the gold image again; the build refuses contexts that do
     "taken": (ONCE, "draft()", "of the take order shows the image of the required unit 'comparison/"),
+    "other_page": (EVIDENCE, "evidence()", ", and the gold units of the draft are the pages ["),
     "shown": (BUILT, "draft()", " show the same picture, comparison/"),
     "padding": (GIVEN, "draft()", "stands in a padding unit, as do those of 2 of 2 questions; leave such units out"),
     "asked": (GIVEN, "draft()", "stands in the question itself, as do those of 2 of 2 questions; leave it out"),
@@ -302,6 +316,7 @@ def test_tasks_without_a_mistake_keep_all_rules(checked: mm.Checked) -> None:
         assert [each for each in of(checked, name) if each.status not in ("holds", "skipped")] == []
     assert [each.rule for each in of(checked, "right") if each.status == "skipped"] == [
         "padding is of other things than needles",
+        OPTIONS,
         "variants fit their lengths",
         "paired datasets have the same contexts",
         "each round shows every label once",

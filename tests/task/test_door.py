@@ -490,10 +490,19 @@ def test_a_conversation_is_one_whichever_units_are_shown(tmp_path: Path, draft: 
     assert [json.loads(line)["problems"] for line in ran.out.splitlines()] == [[], []]
 
 
-def test_a_context_without_any_unit_is_a_reject(tmp_path: Path) -> None:
-    task = changed((DRAFT, "return mt.Draft((), mt.InOrder([mt.Unit('long', 'word ' * 3000)]))"), (PLACEMENTS, ""))
+@pytest.mark.parametrize(
+    ("draft", "said"),
+    [
+        ("(), mt.InOrder([mt.Unit('long', 'word ' * 3000)])", "none of its units fits"),
+        ("(), mt.InOrder([]), one_of=()", "the draft has no units"),
+        ("(), mt.Chain((lambda: [],))", "the draft has no units"),
+        ("(), hay, one_of=()", "expected units in Draft.one_of, found none"),
+    ],
+)
+def test_a_context_without_any_unit_or_any_that_it_must_show_is_a_reject(tmp_path: Path, draft: str, said: str) -> None:
+    task = changed((DRAFT, f"return mt.Draft({draft})"), (PLACEMENTS, ""))
     ran = command("build", str(written(tmp_path, task)), "--out", str(tmp_path / "release"), "--limit", "3")
-    assert "none of its units fits" in ran.err + (tmp_path / "release/rejects.jsonl").read_text("utf-8")
+    assert said in ran.err + (tmp_path / "release/rejects.jsonl").read_text("utf-8")
 
 
 WORDED = """asked = draws.choice("asked", others[:3])

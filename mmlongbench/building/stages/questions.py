@@ -151,7 +151,9 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
         replace(question, wording=question.wording and replace(question.wording, choose=lambda units: 0))
         for question in draft.questions
     )
-    required = replace(draft, required=alone, take_order=InOrder(()), rendered_as_text=None, one_of=(), questions=asked)
+    required = replace(
+        draft, required=alone, take_order=InOrder(()), rendered_as_text=None, one_of=None, questions=asked
+    )
     placements = [  # nor a haystack in which needles could keep a distance
         replace(each, in_order=False, apart=0.0) if isinstance(each, Permutation) else each
         for each in dataset.plan.bound.placements
@@ -162,12 +164,23 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
             if dataset.sources.has_images:
                 for path in {path for example in made for path in example.prompt.images}:
                     dataset.sources.images.decode(path)
-            return _length_fault(draft, dataset), noted
+            return _units_fault(draft, dataset) or _length_fault(draft, dataset), noted
     except Rejected as error:
         return error.fault, noted
     except DoesNotFitError as error:
         todo, expected = "raise admission_length to keep it in longer files", format_length(length)
         return Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo), noted
+
+
+def _units_fault(draft: ContextDraft, dataset: Dataset) -> Fault | None:
+    units = draft.required or draft.take_order.units(dataset.spec.lengths[0])
+    if not dataset.plan.corpus and not any(True for _ in units):  # hard negatives are found later
+        todo = "correct the row, or how draft() finds its units"
+        return Fault("no-units", "units to show", "the draft has no units", todo=todo)
+    if draft.one_of is not None and not draft.one_of:
+        todo = "correct the row; a draft of which no unit must be shown has no one_of"
+        return Fault("not-shown", "units in Draft.one_of", "none", todo=todo)
+    return None
 
 
 def _length_fault(draft: ContextDraft, dataset: Dataset) -> Fault | None:

@@ -52,6 +52,18 @@ def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
         return _string(text, prediction)
 
 
+def format_fault(answer: object, answer_format: str) -> str:
+    """Return why an answer is compared as a text, although its format is another; empty if it is not."""
+    text = answer if isinstance(answer, str) else str(answer)
+    try:
+        _SCORES[answer_format](text, text)
+    except ValueError:
+        return f"expected {_EXPECTED[answer_format]} for the format {answer_format}"
+    except OverflowError:  # a number of very many digits
+        pass
+    return ""
+
+
 def cleaned(text: str) -> str:
     """Return a text in lower case, without commas, a unit at its end, quotes around it, and $, £ or % at either end.
 
@@ -155,5 +167,6 @@ _SCORES: Mapping[str, Callable[[str, str], float]] = {
     "None": _string,
     "List": _list,
 }
+_EXPECTED = {"Integer": "a whole number", "Float": "a number", "List": "a JSON list with elements, as a text,"}
 FORMATS = tuple(_SCORES)
 """The names of the formats of gold answers."""

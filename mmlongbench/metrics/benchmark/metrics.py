@@ -29,7 +29,7 @@ from mmlongbench.metrics.benchmark.answers import (
     total_count,
     yes_or_no,
 )
-from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
+from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa, format_fault
 from mmlongbench.metrics.benchmark.own import own_doc_qa
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput, Settings
 
@@ -210,6 +210,10 @@ class DocumentAnswer(BenchmarkMetric):
         says little. The public datasets have no such group.
         """
         return LONG_ANSWER if "long" in asked.facets.get("answer length", ()) else ""
+
+    def answer_fault(self, asked: ScoringInput) -> str:
+        """Return why the answer cannot be scored by its format; empty if it can."""
+        return super().answer_fault(asked) or format_fault(asked.answer, str(asked.answer_format))
 
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1."""

@@ -337,6 +337,7 @@ TwoIds = wrong(ordered=lambda self, units, row: [units[0], replace(units[0], id=
 Marked, MarkedInside = _headed("", "[{role}] "), _headed("{role}: ", "")
 AsksAnswer = wrong(ask=lambda self, name: (f"\n\nQuestion: has {name} the colour {_colour(name)}?\nAnswer:",))
 OtherPages = wrong(evidence=lambda self, record: mt.Evidence("doc", (7,), (1, 2)))
+NoImages = wrong(evidence=lambda self, record: mt.Evidence("doc", (1,), (1, 2)))
 Positioned = wrong(record=lambda self, example: {**Notes.record(self, example), "position": 0.5})
 
 # Answers and metrics
@@ -344,6 +345,15 @@ Positioned = wrong(record=lambda self, example: {**Notes.record(self, example), 
 EmptyWord = answering("sub_em", ["the"])
 LateOption, NegativeLabel = answering("mc_acc", 12), answering("cls_acc", -1)
 LongYes = answering("binary_acc", "Certainly")
+WordyFloat = wrong(metric="doc_qa", answer=lambda self, row: "many", answer_format=lambda self, record: "Float")
+UnshownOption, OptionTwice = (
+    wrong(
+        metric="mc_acc",
+        answer=lambda self, row: 0,
+        choices=lambda self, record, offered=offered: mt.Choices(offered, 0),
+    )
+    for offered in (("colour", "mauve"), ("colour", "Colour"))
+)
 Generous, Harsh, Moody, AnyText, AnyColour = (
     wrong(metric=name) for name in ("generous", "harsh", "moody", "any-text", "any-colour")
 )
