@@ -165,7 +165,7 @@ def test_an_odd_value_of_a_task_leaves_the_other_findings(pages: str, tmp_path: 
     ran = command("check", tmp_path / "fables.yaml", "--limit", 1, "--lengths", "2K")
     assert (ran.code, ran.out.count("fables: evidence is in the context: fails")) == (1, 1)
     assert "not shown: question_of(), choices() or evidence(): TypeError: " in ran.out
-    assert ran.out.endswith("1 of 28 rules fail, 0 could not be run\n")
+    assert ran.out.endswith("1 of 31 rules fail, 0 could not be run\n")
 
 
 def test_an_error_of_the_disk_at_a_length_that_is_packed_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_an_error_of_the_disk_at_a_length_that_is_packed_is_a_finding(monkeypatc
 
     monkeypatch.setattr("mmlongbench.checking.world.pack_row", failing)
     checked = mm.check(EXAMPLES / "fables/fables.yaml", limit=1, lengths="2K,3K,4K,5K")
-    assert len(checked.findings) == 28
+    assert len(checked.findings) == 31
     first = checked.failures[0]
     assert (first.rule, first.length) == ("examples are packed at every length", 5 * K)
     assert "Input/output error: 'pic.png'" in first.detail
