@@ -235,8 +235,8 @@ def check(
     from mmlongbench.checking.check import check as run
     from mmlongbench.manifest.loading import chosen_manifest
 
-    loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
-    return run(loaded, _bars(progress), has_one_length=lengths is not None)
+    loaded = chosen_manifest(manifest, overrides, lengths, None, data)
+    return run(loaded, _bars(progress), limit=limit, has_one_length=lengths is not None)
 
 
 def fetch(

@@ -19,11 +19,13 @@ class TokenBudget:
     """L, in tokens."""
     reserve: int
     """Tokens kept free for the answer and the chat template."""
+    variants: int = 0
+    """Tokens kept free for what other forms of the prompt add."""
 
     @property
     def room(self) -> int:
         """The tokens that the prompt may cost."""
-        return self.length - self.reserve
+        return self.length - self.reserve - self.variants
 
     def fill(self, prompt: int) -> float:
         """Return which part of the length is used: (prompt + reserve) / length."""

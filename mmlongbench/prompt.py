@@ -6,7 +6,7 @@ Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a r
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Literal, TypeAlias
 
 from mmlongbench.errors import DraftError
@@ -82,7 +82,8 @@ class Outline:
     before: tuple[Part, ...]
     """The instruction."""
     units: tuple[tuple[Part, ...], ...]
-    """The parts of each unit, in reading order; of a unit of turns, those of all its turns."""
+    """The parts of each unit, in reading order; of a unit of turns, those of all its turns, with the separator between
+    two turns of one speaker."""
     separator: str
     """The text between two units of one turn."""
     after: tuple[Part, ...]
@@ -161,8 +162,12 @@ class Prompt:
             else:
                 said[-1][1].extend(turn.parts if is_opening else (separator, *turn.parts))
             is_opening = False
-        units_parts = tuple(tuple(part for turn in unit for part in turn.parts) for unit in turns)
-        outline = Outline(tuple(before), units_parts, separator, tuple(after), turns)
+        units_parts: list[tuple[Part, ...]] = []
+        for unit in turns:
+            joints = [(separator,) if turn.role == last.role else () for last, turn in pairwise(unit)]
+            parts_of_turns = zip([(), *joints], unit, strict=True)
+            units_parts.append(tuple(part for joint, turn in parts_of_turns for part in (*joint, *turn.parts)))
+        outline = Outline(tuple(before), tuple(units_parts), separator, tuple(after), turns)
         return cls(tuple(Turn(role, joined) for role, each in said if (joined := _joined(each))), outline)
 
     @property

@@ -22,7 +22,7 @@ class Chat(mt.Task[ChatRow]):
     instruction = "This is a chat about everyday things.\n\n"
     in_turns = True
     sources = {"exchanges": mt.Table, "pictures": mt.Folder}
-    reserve = 1280  # for the answer, and for a chat template around about 200 turns at 8K
+    reserve = 1600  # for the answer, and for a chat template around about 290 turns at 8K
     placements = mt.Placements(mt.Depth, mt.DEPTHS)
 
     def selects(self, sources: mt.Sources) -> Callable[[ChatRow], bool]:

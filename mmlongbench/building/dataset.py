@@ -233,7 +233,7 @@ class Dataset:
 
     def budget(self, length: int) -> TokenBudget:
         """Return the budget at a length."""
-        return TokenBudget(length, self.plan.bound.reserve)
+        return TokenBudget(length, self.plan.bound.reserve, self.plan.bound.task.variant_reserve)
 
     def close(self) -> None:
         """Save the token counts of passages, and close the file that keeps them; after that, nothing can be packed."""

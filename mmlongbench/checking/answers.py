@@ -12,10 +12,12 @@ from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
+from mmlongbench.likeness import words
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import ENGINE
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
+from mmlongbench.release.positions import answering
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Evidence, Metric, ScoringInput, Settings
 from mmlongbench.task.rows import Record
@@ -92,17 +94,24 @@ def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
     other such answers. Chance is how often the answers of the other questions stand there.
     """
     asked = [(example, answers) for example, answers, is_free in _answered(world) if is_free and answers]
-    for place, (read, method, todo) in _PLACES.items():
+    places = dict(_PLACES)
+    for variant in world.dataset.builder.variants:
+
+        def rendered(example: PackedExample, variant: str = variant) -> str:
+            return world.variants(example)[variant].text
+
+        places[f"what the variant {variant!r} adds"] = (rendered, f"render_variant({variant!r})", "leave it out")
+    for place, (read, method, todo) in places.items():
         hits, strange, tried = list[tuple[str, str]](), 0, 0  # the row, the answer
         for example, answers in asked:
-            text = read(example)
+            text, base = read(example), "" if place in _PLACES else example.prompt.text
             own = [answer for answer in answers if len(answer.strip()) >= _NO_CHANCE]
             if not text.strip() or not own:
                 continue
-            hits += [(example.id, answer) for answer in own if contains(text, answer)][:1]
+            hits += [(example.id, answer) for answer in own if _stands(answer, text, base)][:1]
             for others in (others for _, others in asked if not set(others) & set(answers)):
                 tried += 1
-                strange += any(contains(text, answer) for answer in others if len(answer) >= _NO_CHANCE)
+                strange += any(_stands(answer, text, base) for answer in others if len(answer) >= _NO_CHANCE)
         if not hits:
             continue
         first = next((hit for hit in hits if len(hit[1].split()) >= _SENTENCE), None)
@@ -112,6 +121,12 @@ def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
             yield Failure(f"{said}; {todo}", method, row, world.longest)
         else:
             yield f"the answer of {len(hits)} of {len(asked)} questions stands in {place}"
+
+
+def _stands(answer: str, text: str, base: str) -> bool:
+    """Return whether a text contains an answer, and more often than the text that it was made from."""
+    word = words(answer)
+    return contains(text, answer) and (not base or words(text).count(word) > words(base).count(word))
 
 
 def _reached(hits: int, of: int, chance: float) -> float:
@@ -131,22 +146,32 @@ def _unshown(evidence: Evidence, example: PackedExample) -> str:
 
 def evidence_is_shown(world: World) -> Iterator[Outcome]:
     """Yield every example whose evidence names pages that its context does not show, or whose needles do not have the
-    answer that stands in a gold unit.
+    answer that stands in a gold unit; and every example that neither names evidence nor shows the unit of its own row.
     """
-    builder, name, has_evidence = world.dataset.builder, world.dataset.spec.builder, False
+    builder, name = world.dataset.builder, world.dataset.spec.builder
+    is_named = has_evidence = False
     for example, answers, _ in _answered(world):
         record, gold = world.record(example), example.units
         with calling("builder", name, "evidence() or needles()", world.row(example)):
             evidence, needles = builder.evidence(record), builder.needles(record)
         if evidence is not None and (said := _unshown(evidence, example)):
             yield Failure(f"{said}; name pages of the context, from 0", "evidence()", example.id, world.longest)
-        given = " ".join(needle for needle in needles or () if isinstance(needle, str))
+        parts = (part for needle in needles or () for part in (needle if isinstance(needle, tuple) else (needle,)))
+        given = " ".join(part for part in parts if isinstance(part, str))
         text = " ".join(unit.text for unit in gold if unit.role in NEEDLES)
         for answer in answers if given else ():
             if contains(text, answer) and not contains(given, answer):
                 said = f"the answer {answer[:60]!r} stands in a needle, and not in what it returns; return whole texts"
                 yield Failure(said, "needles()", example.id, world.longest)
+        is_named |= evidence is not None or bool(needles)
         has_evidence |= evidence is not None or bool(given)
+    for length, example in () if is_named or builder.spec.is_answer_of_context else world.every_example():
+        row = world.row(example)
+        is_shown = any(unit.id == row.id for unit in example.units)
+        if not is_shown and any(unit.id == row.id for unit in world.units(world.draft(row), length, row)):
+            said = f"the unit {row.id!r} of the row that is asked about is in the take order, and this context lacks it"
+            yield Failure(f"{said}; require the units of the rows that are asked about", "draft()", row.id, length)
+        has_evidence |= is_shown
     if not has_evidence:
         raise Skipped("records name neither evidence nor needles that are texts")
 
@@ -157,8 +182,9 @@ def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     if example is None:
         return
     builder, record, row = world.dataset.builder, world.record(example), world.row(example)
-    with calling("builder", world.dataset.spec.builder, "question_of(), choices() or evidence()", row):
+    with calling("builder", world.dataset.spec.builder, "question_of(), choices(), needles() or evidence()", row):
         question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
+        needles = builder.needles(record)
     right = choices.offered[choices.right] if choices else ""
     answer = str(right.path if isinstance(right, Image) else right or world.answer_of(example))
     yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))
@@ -166,6 +192,10 @@ def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     yield "answer", _one_line(answer)
     units = [unit for host in example.units for unit in (host, *host.needles)]
     golds = [unit for unit in units if unit.role in NEEDLES]
+    if world.is_shared:
+        items = [{"unit": unit.id, "role": unit.role} for unit in example.units]
+        own = answering([unit.parts for unit in example.units], needles or (), items, row.id)
+        golds = [example.units[number] for number in sorted(own)]
     if evidence and evidence.pages:
         pages = ", ".join(f"{page + 1}" for page in evidence.pages)
         yield "evidence", f"page {pages} of {evidence.document}, counted from 1"
@@ -175,7 +205,8 @@ def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     for unit in golds[:_MOST_READ]:
         names = [(images and images.origin(path)) or path for path in unit.images]
         texts = (part for part in unit.parts if isinstance(part, str))
-        yield unit.label or unit.role, _one_line(" ".join((*texts, *names)), answer)
+        role = unit.role if unit.role in NEEDLES else "gold"
+        yield unit.label or role, _one_line(" ".join((*texts, *names)), answer)
 
 
 def _one_line(text: str, around: str = "") -> str:

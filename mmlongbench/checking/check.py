@@ -32,6 +32,7 @@ from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import PluginCallError, bind
+from mmlongbench.manifest.loading import narrowed
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import described
 from mmlongbench.manifest.task_files import tasks_of
@@ -85,23 +86,30 @@ class _DatasetCheck:
         if failures:
             first, more = failures[0], len(failures) - 1
             place = first.place or (self.world.place(first.row) if self.world and first.row else "")
-            values = (first.detail, first.method, first.row, more, first.length, place, first.traceback)
+            is_shared = self.world is not None and self.world.is_shared and not first.traceback
+            method = first.method.replace("draft()", "contexts()") if is_shared else first.method
+            values = (first.detail, method, first.row, more, first.length, place, first.traceback)
             found = Finding(rule, self.spec.name, "fails", *values)
         self.findings.append(found)
 
 
 def check(
-    manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKERS, *, has_one_length: bool = False
+    manifest: Manifest,
+    progress: Progress = _QUIET,
+    workers: int = WORKERS,
+    *,
+    limit: int | None = None,
+    has_one_length: bool = False,
 ) -> Checked:
     """Check every dataset of a manifest (see `mmlongbench.check`).
 
     Examples are packed at all lengths of the manifest, and a release is built at the three shortest. Of each dataset,
-    as many questions are packed as its sample has; all rows are drafted. Unless `has_one_length`, a dataset's only
-    length is doubled, so that contexts of two lengths can be compared.
+    as many questions are packed as its sample has, at most `limit`; all rows are drafted. Unless `has_one_length`, a
+    dataset's only length is doubled, so that contexts of two lengths can be compared.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as open_sessions:
         datasets = []
-        for number, spec in enumerate(manifest.datasets):
+        for number, spec in enumerate(narrowed(manifest, None, limit).datasets):
             lengths = tuple(sorted(spec.lengths))
             if len(lengths) == 1 and not has_one_length:
                 lengths += (2 * lengths[0],)
@@ -112,6 +120,10 @@ def check(
                 _build(dataset, open_sessions)
                 tell(dataset.spec.name)
             _look_again(datasets, Path(folder), workers)
+            worlds = {dataset.spec.name: dataset.world for dataset in datasets if dataset.world}
+            for stated in manifest.datasets:
+                if world := worlds.get(stated.name):
+                    world.stated, world.pair = stated, worlds.get(stated.drawn_name)
             tell("built again")
             for dataset in datasets:
                 _run_rules(dataset)
@@ -207,7 +219,7 @@ def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -
             spec = spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
         with suppress(PluginCallError):  # then another rule fails
             world.prompts = list(prompts(world.release, world.tasks))
-        world.packed_prompts = list(packed_prompts(world))
+            world.packed_prompts = list(packed_prompts(world))
         digests = [tuple(digest_of(text) for *_, text in each) for each in (world.prompts, world.packed_prompts)]
         manifest, again = Manifest(datasets=(spec,)), dataset.folder / "again"
         given = (dataset.release, again, sources, workers, digests[0], dataset.lengths, digests[1])

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain, pairwise, zip_longest
 from typing import TypeAlias
 
 from mmlongbench.building.example_checks import unit_fault
@@ -27,9 +27,9 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.plugins import ENGINE, plugin_code
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample, assemble
-from mmlongbench.prompt import Image
+from mmlongbench.prompt import Image, shows
 from mmlongbench.release.diff import against
-from mmlongbench.release.example_cost import ImageSizes
+from mmlongbench.release.example_cost import ImageSizes, small_reserve
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.verify import undecodable
 from mmlongbench.task.rows import Row
@@ -307,7 +307,7 @@ def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
 def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
     """Also the image of a required unit must not be in the take order again, since longer contexts would show it."""
     if world.is_shared:
-        raise Skipped("many questions share a context, which requires no unit")
+        raise Skipped("questions share contexts")
     for length in world.lengths:
         for row, examples in world.packed(length):
             draft = world.draft(row) if row else None
@@ -421,6 +421,56 @@ def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
             yield Failure(f"expected one cluster of a question, found {where}", "cluster()", example.id, length)
 
 
+def variants_fit(world: World) -> Iterator[Outcome]:
+    """A variant that leaves needles out, as an ablation does, is a note."""
+    if not (builder := world.dataset.builder).variants:
+        raise Skipped("the task has no variants")
+    growth, over, bare = 0, list[Failure](), set[str]()
+    for length, example in world.every_example():
+        with calling("builder", world.dataset.spec.builder, "needles()", world.row(example)):
+            needles = builder.needles(world.record(example)) or ()
+        for variant, prompt in world.variants(example).items():
+            total = world.dataset.pricer.whole(prompt).total
+            growth = max(growth, total - example.count.total)
+            if total + example.reserve > length:
+                said = f"{total:,} tokens and a reserve of {example.reserve} are over the length"
+                over.append(Failure(said, f"render_variant({variant!r})", example.id, length))
+            bare |= set() if all(shows(prompt.parts, needle) for needle in needles) else {variant}
+    yield from (f"{variant!r} is without its needles" for variant in sorted(bare))
+    todo = f"set `variant_reserve` to {growth}, the most that variants add here"
+    yield from (failure._replace(detail=f"{failure.detail}; {todo}") for failure in over)
+
+
+_OF_ONE = frozenset(("name", "drawn_as", "options", "lengths", "licence", "downloads", "canary", "count_as"))
+"""The keys in which two datasets with the same contexts may differ."""
+
+
+def pairs_show_the_same(world: World) -> Iterator[Outcome]:
+    """If only the options differ, other units are a note: a text takes less room than the page that it stands for."""
+    ours, pair = world.stated, world.pair
+    if ours.drawn_name == ours.name:
+        raise Skipped("no dataset has the draws of another one")
+    if pair is None:
+        raise Skipped(f"the manifest has no questions of {ours.drawn_name!r}")
+    keys = [key for key in dict(ours) if key not in _OF_ONE and getattr(ours, key) != getattr(pair.stated, key)]
+    todo = f"; {' and '.join(f'`{key}`' for key in keys)} must be the same" if keys else ""
+    if "seed" in keys or (world.is_shared and "sample" in keys):
+        yield Failure(f"its contexts are not drawn like those of {pair.name!r}{todo}")
+    differing = list[Failure]()
+    for length in sorted({*world.lengths} & {*pair.lengths}):
+        paired = {(each.id, each.placement): [unit.id for unit in each.units] for each in pair.examples(length)}
+        for example in world.examples(length):
+            shown = [unit.id for unit in example.units]
+            both = zip_longest(shown, paired.get((example.id, example.placement), shown))
+            if other := next(((n, *ids) for n, ids in enumerate(both, 1) if ids[0] != ids[1]), None):
+                said = f"unit {other[0]} is {other[1]!r}, and {other[2]!r} in {pair.name!r}{todo}"
+                differing.append(Failure(said, "draft()", example.id, length))
+    if keys:
+        yield from differing
+    elif differing:
+        yield f"{len(differing)} contexts have other units, first {differing[0].row!r}: {differing[0].detail}"
+
+
 def images_are_as_planned(world: World) -> Iterator[Outcome]:
     folder, planned = world.release / IMAGES, world.dataset.sources.sizes
     sizes, pixels = ImageSizes(folder), world.dataset.spec.limits.pixels or Limits().pixels
@@ -460,12 +510,21 @@ def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
 
 
 def an_audit_finds_nothing(world: World) -> Iterator[Outcome]:
-    """Yield what another process finds in the release, and the first prompt that it rebuilds otherwise."""
+    """Yield what another process finds in the release, and the first prompt that it rebuilds otherwise; and a note on
+    conversations whose chat template needs more than the reserve.
+    """
     yield from world.look.failures
     if world.look.prompt:
         (id, length, ours), theirs = world.prompts[world.look.prompt[0]], world.look.prompt[1]
         said = f"in other surroundings, the prompt is another one: {against(ours, theirs)}"
         yield Failure(f"{said}; it may depend on its record alone", "prompt()", id, length)
+    for length in world.lengths:
+        found = (
+            small_reserve(each.prompt, each.reserve, world.dataset.plan.bound.counter)
+            for each in world.examples(length)
+        )
+        if few := list(filter(None, found)):
+            yield f"{len(few)} of {len(world.examples(length))} conversations at {format_length(length)} {few[0]}"
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
@@ -505,6 +564,8 @@ RULES: Mapping[str, Find] = {
     "no negative holds an answer": answers.no_negative_holds_an_answer,
     "nothing gives the answer away": answers.nothing_gives_the_answer_away,
     "evidence is in the context": answers.evidence_is_shown,
+    "variants fit their lengths": variants_fit,
+    "paired datasets have the same contexts": pairs_show_the_same,
     "answers and wordings follow the context": what_is_said_follows_the_context,
     "shorter contexts are nested in longer ones": contexts_are_nested,
     "each round shows every label once": shared_contexts_are_rounds,

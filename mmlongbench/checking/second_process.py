@@ -199,7 +199,8 @@ def packed_prompts(world: World) -> Iterator[Prompted]:
     """Yield the same of the examples at lengths that are packed, but not built."""
     for length in world.lengths[len(world.built) :]:
         for example in world.examples(length):
-            yield example.id, length, _as_text(example.prompt.parts)
+            for prompt in (example.prompt, *world.variants(example).values()):
+                yield example.id, length, _as_text(prompt.parts)
 
 
 def _as_text(parts: Iterable[Part]) -> str:

@@ -17,6 +17,7 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import PackedExample
+from mmlongbench.prompt import Prompt
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record, Row
@@ -48,9 +49,14 @@ class World:
     """The same of the lengths that are packed, but not built."""
     difference: Failure | None = None
     """How the release of the second process differs."""
+    pair: "World | None" = None
+    """The dataset that `drawn_as` names, if the manifest has it."""
     faults: dict[int, list[tuple[Row | None, Exception]]] = field(default_factory=dict)
     """What went wrong while rows were packed, by length."""
     _packed: dict[int, list[PackedRow]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.stated = self.dataset.spec  # `check` replaces it by what the manifest says of sample and lengths
 
     @property
     def built(self) -> tuple[int, ...]:
@@ -128,6 +134,15 @@ class World:
         with calling("builder", self.dataset.spec.builder, "record()", self.row(example)):
             read: Record = json.loads(to_json(finished_record(self.dataset, example)))
         return read
+
+    def variants(self, example: PackedExample) -> dict[str, Prompt]:
+        """Return the other forms of an example's prompt, by the names of the variants."""
+        builder, made = self.dataset.builder, dict[str, Prompt]()
+        record = self.record(example) if builder.variants else {}
+        for variant in builder.variants:
+            with calling("builder", self.dataset.spec.builder, f"render_variant({variant!r})", self.row(example)):
+                made[variant] = builder.render_variant(record, variant)
+        return made
 
     def answer_of(self, example: PackedExample) -> object:
         record = self.record(example)

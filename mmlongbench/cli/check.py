@@ -83,7 +83,7 @@ def doctor(manifest: Manifest, out: Path | None, as_json: bool) -> None:
 def check(manifest: Manifest, lengths: str | None, limit: int, as_json: bool, quiet: bool) -> None:
     """Check that the tasks of MANIFEST keep the rules of every task; it runs the code of their plug-ins.
 
-    Every row is drafted, and some questions are packed at every length. A small release of each dataset, at the two
+    Every row is drafted, and some questions are packed at every length. A small release of each dataset, at the three
     shortest lengths, is built in a temporary folder; then another process audits it and builds it again. For every rule
     that fails, the row, the length and the method to correct are named. Exits with 1 if a rule fails.
     """

@@ -198,6 +198,10 @@ def with_manifest(command: Command) -> Command:
         loaded = load_manifest(find_manifest(manifest), settings, data=data_folder(data))
         if names := dict.fromkeys(path.name for path in task_files(loaded)):
             say(f"note: the code of {', '.join(names)} runs, because the manifest names it", err=True)
+        known = [spec.name for spec in loaded.datasets]
+        for spec in (spec for spec in loaded.datasets if spec.drawn_name not in known):
+            said = f"note: {spec.name} is drawn as {spec.drawn_name!r}, which is not in this manifest"
+            say(f"{said} ({', '.join(known)}); it may be in another one, or mistyped", err=True)
         return command(*args, manifest=loaded, **options)
 
     return run

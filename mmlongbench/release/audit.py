@@ -17,9 +17,9 @@ from mmlongbench.io.files import Links, sha256_of
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.prompt import TEMPLATE, commands_in
+from mmlongbench.prompt import commands_in
 from mmlongbench.release.assets import audit_assets
-from mmlongbench.release.example_cost import ExampleCost, Model, tokens_as
+from mmlongbench.release.example_cost import ExampleCost, Model, small_reserve, tokens_as
 from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import inventory, leads_out, problem_of, read_lock
@@ -250,10 +250,8 @@ def _count(audit: FileAudit, where: str, record: Record, dataset: ReadDataset, f
     images = cost.prompt.images if file.sizes.odd else ()
     odd = dict.fromkeys(oddity for path in images for oddity in file.sizes.odd.get(path, ()))
     remarks += (Remark("examples of odd images", f"with an image {oddity}") for oddity in odd)
-    if (turns := len(cost.prompt.turns)) > 1:
-        need = TEMPLATE * turns if dataset.counter.template is None else 0
-        few = f"with a reserve of {cost.reserve:,}, less than the {TEMPLATE} tokens a turn of many chat templates"
-        remarks.append(Remark("conversations", few if cost.reserve < need else ""))
+    if len(cost.prompt.turns) > 1:
+        remarks.append(Remark("conversations", small_reserve(cost.prompt, cost.reserve, dataset.counter)))
     for command in commands_in(cost.prompt.text)[:1]:
         remarks.append(Remark("examples with texts that models read as commands", f"with {command}"))
     for remark in remarks:

@@ -12,7 +12,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import Links
 from mmlongbench.io.locations import refuse_url
 from mmlongbench.manifest.model import length_of
-from mmlongbench.prompt import Prompt
+from mmlongbench.prompt import TEMPLATE, Prompt
 from mmlongbench.release.layout import as_utf8
 from mmlongbench.task.rows import Record
 from tokenization import (
@@ -89,6 +89,14 @@ def tokens_as(
         except RefusedSizeError:
             found[name] = None
     return found
+
+
+def small_reserve(prompt: Prompt, reserve: int, counter: CrossModalCounter) -> str:
+    """Return how little a reserve is for a chat template that is not counted; empty if it is enough, or one turn."""
+    turns = len(prompt.turns)
+    if turns == 1 or counter.template is not None or reserve >= TEMPLATE * turns:
+        return ""
+    return f"with a reserve of {reserve:,}, less than the {TEMPLATE} tokens a turn of many chat templates"
 
 
 @dataclass(frozen=True, slots=True)

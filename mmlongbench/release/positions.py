@@ -16,7 +16,7 @@ from typing import Any
 from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.place import Depth, Permutation
-from mmlongbench.prompt import Image, Needle, Part, Prompt, needle_parts, runs_of, shows
+from mmlongbench.prompt import Image, Needle, Part, Prompt, Speaker, needle_parts, runs_of, shows
 from mmlongbench.release.example_cost import ExampleCost
 from mmlongbench.release.items import Item
 from tokenization import CrossModalCounter
@@ -291,6 +291,36 @@ def needle_places(
         yield place
 
 
+def needle_starts(
+    needles: Sequence[Needle], prompt: Prompt, count: Callable[[str], int], image_tokens: Sequence[int]
+) -> list[int]:
+    """Return the tokens before each needle of a prompt without items, in reading order; raises ReleaseError if one is
+    not in the prompt. `image_tokens` are those of each image, in the order of the prompt.
+    """
+    opening = "".join(part for part in prompt.outline.before if isinstance(part, str)) if prompt.outline else ""
+    starts = []
+    for needle, place in zip(needles, needle_places(needles, prompt, len(opening)), strict=True):
+        before = _before(prompt, place, is_image=isinstance(needle_parts(needle)[0], Image))
+        starts.append(before.text_tokens(count) + sum(image_tokens[: len(before.images)]))
+    return sorted(starts)
+
+
+def _before(prompt: Prompt, place: int, *, is_image: bool) -> Prompt:
+    """Return what stands before a place of `needle_places`, without the blanks directly before it."""
+    left, turns = place, list[tuple[Speaker, list[Part]]]()
+    for turn in prompt.turns:
+        turns.append((turn.role, []))
+        for part in turn.parts:
+            if isinstance(part, Image) == is_image:
+                size = len(part) if isinstance(part, str) else 1
+                if left < size:
+                    turns[-1][1].append(part[:left].rstrip(" ") if isinstance(part, str) else "")
+                    return Prompt.of_turns(turns)
+                left -= size
+            turns[-1][1].append(part)
+    return Prompt.of_turns(turns)
+
+
 def places_of(wanted: str, text: str) -> Iterator[tuple[int, bool]]:
     """Yield where a text stands in another one: (first character, whether no word or number goes on beyond it).
 
@@ -322,6 +352,23 @@ def showing(units: Sequence[Sequence[Part]], needles: Iterable[Needle], likely: 
             found = [number for number, text in texts if any(whole for _, whole in places_of(needle, text))] or found
         numbers.update(found)
     return numbers
+
+
+def answering(
+    units: Sequence[Sequence[Part]], needles: Iterable[Needle], items: Sequence[Mapping[str, object]], asked: str = ""
+) -> set[int]:
+    """Return the numbers of the units that hold the answer: by their items, or without `items` those that show needles.
+
+    Where questions share a context, `asked` is the id of the row that is asked about, since the roles are of all
+    questions: the units are those of its needles, if these are not all; otherwise those with its id, if there are any.
+    """
+    by_role = {number for number, item in enumerate(items) if item["role"] in NEEDLES or item.get("inside")}
+    if items and not asked:
+        return by_role
+    named = showing(units, filter(None, needles))
+    if named and named != by_role:
+        return named
+    return {number for number, item in enumerate(items) if item["unit"] == asked} or by_role
 
 
 def separator(items: Sequence[Item]) -> int:

@@ -1,19 +1,19 @@
 """One example as `show` and the viewer show it, from its prompt and its items. How it is drawn is not known here."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Literal, TypeAlias
 
-from mmlongbench.draft import NEEDLES
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import TEMPLATE, Image, Needle, Outline, Part, Prompt, Shown, Speaker, turns_of
 from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.positions import is_number, places_of, showing
+from mmlongbench.release.positions import answering, is_number, needle_starts, places_of, showing
 from mmlongbench.release.release import Example, Release
+from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
 from tokenization import PatchRule, TokenCount, VisionRule
@@ -200,7 +200,9 @@ def shown_example(release: Release, example: Example) -> ShownExample:
         raise ReleaseError(f"{at}: items: {error}; see `mmlongbench verify`") from error
     sizes = ImageSizes(release.path / IMAGES)
     try:
-        shown = described(example, items, needles, sizes, dataset.rule, labels)
+        asked = example.id if isinstance(builder, SharedContextBuilder) else ""
+        count = dataset.counter.text.count if example.variant else None
+        shown = described(example, items, needles, sizes, dataset.rule, labels, asked=asked, count=count)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
     has_template = "template" in dataset.locked
@@ -216,9 +218,13 @@ def described(
     sizes: Mapping[str, tuple[int, int]],
     rule: PatchRule | VisionRule,
     labels: Sequence[str] = (),
+    *,
+    asked: str = "",
+    count: Callable[[str], int] | None = None,
 ) -> ShownExample:
     """Return an example with what is known about its units; raises ReleaseError if the items, which are in the order of
-    the file, are not those of the prompt. `labels` say what the units are called, in the order of the prompt.
+    the file, are not those of the prompt. `labels` say what the units are called, in the order of the prompt, `asked`
+    is the id of the row if it shares its context, and `count` counts the texts before the needles of a variant.
     """
     record, outline, notes = example.record, example.prompt.outline, list[str]()
     if outline and outline.prompt(outline.shown) != example.prompt:
@@ -226,19 +232,29 @@ def described(
     units = outline.units if outline else [(part,) for part in example.prompt.parts]
     paths = example.prompt.images
     tokens = dict(zip(paths, rule.each([sizes[path] for path in paths]), strict=True))
+    golds = answering(units, needles, (outline and items) or (), asked)
     pieces = _Pieces(sizes, tokens, needles, example.evidence, units, has_turns=bool(outline and outline.turns))
     if outline is None:
         notes.append(NO_UNITS)
         parts = [(turn.role, (part,)) for turn in example.prompt.turns for part in turn.parts]
-        marked = ((role, part, pieces.marks(part)) for role, part in parts)
+        marked = ((role, part, pieces.marks(part, is_gold=n in golds)) for n, (role, part) in enumerate(parts))
         blocks = [Block(role, pieces.of(part, has_needle="needle" in marks), marks) for role, part, marks in marked]
     else:
         notes += [NO_ITEMS] if items is None and not example.variant else []
-        blocks = list(_blocks(outline, items, pieces))
+        blocks = list(_blocks(outline, items, pieces, golds))
         if len(labels) == len(outline.units) and not example.variant:  # which may have other units
             left = iter(labels)
             blocks = [replace(each, label=next(left)) if each.name == "unit" else each for each in blocks]
-    placement = placement_of(record)
+    placement, places = placement_of(record), _needle_places(record)
+    if example.variant and places:
+        try:
+            costs = [tokens[path] for path in paths]
+            starts = needle_starts(needles, example.prompt, count, costs) if count else []
+            places = [NeedlePlace(None, None, start) for start in starts]
+        except ReleaseError:
+            places = []
+            shown = "the needle" if len(needles) == 1 else "all needles"
+            notes.append(f"the variant {example.variant!r} does not show {shown}")
     return ShownExample(
         id=example.id,
         file=example.file,
@@ -250,7 +266,7 @@ def described(
         blocks=tuple(blocks),
         separator=outline.separator if outline else "",
         answer=example.answer,
-        needles=tuple(_needle_places(record)),
+        needles=tuple(places),
         evidence=example.evidence,
         notes=tuple(notes),
         variant=example.variant,
@@ -279,7 +295,9 @@ def _numbers(value: object) -> list[float | None]:
     ]
 
 
-def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -> Iterator[Block]:
+def _blocks(
+    outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces", golds: Collection[int]
+) -> Iterator[Block]:
     """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit."""
     # items of other units are refused before a picture that is missing ends the page
     if items is not None and len(items) != len(outline.units):
@@ -297,8 +315,8 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
     if outline.before:
         yield Block("instruction", pieces.of(outline.before), start=0)
     if items is None:
-        for parts, shown in zip(outline.units, outline.shown, strict=True):
-            marks = pieces.marks(parts)
+        for number, (parts, shown) in enumerate(zip(outline.units, outline.shown, strict=True)):
+            marks = pieces.marks(parts, is_gold=number in golds)
             yield Block("unit", pieces.of(shown, has_needle="needle" in marks), marks)
         yield Block("question", pieces.of(outline.after))
         return
@@ -306,7 +324,7 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
     for item, parts, shown in zip(items, outline.units, outline.shown, strict=True):
         unit = UnitFacts(item["unit"], item["role"], item["start"], item["text_tokens"], item["image_tokens"])
         content = pieces.of(shown, has_needle=bool(item.get("inside")))
-        yield Block("unit", content, pieces.marks(parts, item), unit, unit.start)
+        yield Block("unit", content, pieces.marks(parts, item, is_gold=item["position"] in golds), unit, unit.start)
         end = unit.start + unit.tokens
     yield Block("question", pieces.of(outline.after), start=end)
 
@@ -332,7 +350,6 @@ class _Pieces:
         shown: list[Needle] = [Image(path) for page, path in images.items() if page in pages]
         shown += [text for page, text in texts.items() if page in pages and text.strip()]
         self._pages = {units[number] for number in showing(units, shown)}
-        self._needles = {units[number] for number in showing(units, filter(None, needles))}
 
     def of(self, shown: Shown, *, has_needle: bool = False) -> tuple[Piece, ...]:
         """Return the pieces of parts or turns, in which neighbouring texts are joined. The pieces of a conversation are
@@ -353,13 +370,12 @@ class _Pieces:
                     made.append(ShownText(part, spans, speaker))
         return tuple(made)
 
-    def marks(self, parts: tuple[Part, ...], item: Item | None = None) -> tuple[Mark, ...]:
+    def marks(self, parts: tuple[Part, ...], item: Item | None = None, *, is_gold: bool) -> tuple[Mark, ...]:
         """Return the marks of a unit, of which an item says the role, if it is known."""
         marks = list[Mark]()
-        if item and item["role"] in NEEDLES:
-            marks.append("gold" if item["role"] == "gold" else "needle")
-        elif item.get("inside") if item else parts in self._needles:
-            marks.append("needle")
+        if is_gold:
+            is_needle = not item or item["role"] == "needle" or (item["role"] != "gold" and item.get("inside"))
+            marks.append("needle" if is_needle else "gold")
         if parts in self._pages:
             marks.append("evidence")
         return tuple(marks)

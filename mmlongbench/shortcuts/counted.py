@@ -261,24 +261,19 @@ class Leakage:
 
     def _try_repeats(self, asked: AskedQuestion) -> None:
         """Look for a text that is the same as a gold, and for a needle that stands in another text."""
-        golds = [
-            (n, digest_of(unit.passage))
-            for n, unit in enumerate(asked.units)
-            if unit.is_gold and not unit.is_evidence and unit.texts
-        ]
-        golds = [(n, digest) for n, digest in golds if digest]
+        passages = [(n, unit) for n, unit in enumerate(asked.units) if unit.texts]
+        keys = {n: (digest_of(unit.passage), unit.images) for n, unit in passages}  # a caption may have many pictures
+        golds = [n for n, unit in passages if unit.is_gold and not unit.is_evidence and keys[n][0]]
         if not golds:
             return
         self._twice.attempt(asked)
-        there: dict[bytes, list[int]] = {}
-        for number, unit in enumerate(asked.units):
-            if unit.texts:
-                there.setdefault(digest_of(unit.passage), []).append(number)
-        again = next((n for n, digest in golds if len(there[digest]) > 1), None)
+        there = Counter(keys.values())
+        again = next((n for n in golds if there[keys[n]] > 1), None)
         if again is not None:
             self._twice.hit(asked, f"a gold text is there twice: {asked.units[again].passage!r:.60}")
-        texts = (needle for needle in asked.needles if isinstance(needle, str))
-        inside = [text for text in map(words, texts) if text.count(" ") > _LEAST]
+        needles = (part for parts in map(needle_parts, asked.needles) if len(parts) == 1 for part in parts)
+        inside = [words(part) for part in needles if isinstance(part, str)]
+        inside = [text for text in inside if text.count(" ") > _LEAST]
         if found := _stands_in(inside, [unit for unit in asked.units if not unit.is_gold and unit.texts]):
             self._twice.hit(asked, found)
 

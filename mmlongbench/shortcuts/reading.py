@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
-from mmlongbench.draft import NEEDLES
 from mmlongbench.draws import Draws
 from mmlongbench.likeness import is_long
 from mmlongbench.manifest.binding import calling
@@ -17,10 +16,10 @@ from mmlongbench.prompt import Image, Needle
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import as_utf8
-from mmlongbench.release.positions import showing
+from mmlongbench.release.positions import answering, showing
 from mmlongbench.release.release import Example, Release
 from mmlongbench.shortcuts.tenths import right_tenths
-from mmlongbench.task.builder import Builder, Choices
+from mmlongbench.task.builder import Builder, Choices, SharedContextBuilder
 from mmlongbench.task.rows import Row
 
 _PICTURES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp"})
@@ -143,6 +142,7 @@ def asked_question(
     record, outline, evidence = example.record, example.prompt.outline, example.evidence
     choices, needles = builder.choices(record), tuple(builder.needles(record) or ())
     form = builder.answer_format(record)
+    asked = example.id if isinstance(builder, SharedContextBuilder) else ""
     offered = {part.path for part in choices.offered if isinstance(part, Image)} if choices else set()
     return AskedQuestion(
         id=example.id,
@@ -157,11 +157,13 @@ def asked_question(
             if isinstance(part, Image) and part.path not in offered
         ),
         needles=needles,
-        units=tuple(_units(example, items, needles)),
+        units=tuple(_units(example, items, needles, asked)),
         format="" if form is None else str(form),
         placements=tuple(placement for placement in placements if placement is not None),
         pages=evidence.shown if evidence else (),
-        tenths=right_tenths(builder, record) if builder.spec.is_answer_of_context else (),
+        tenths=right_tenths(builder, record, [item["unit"] for item in items])
+        if builder.spec.is_answer_of_context
+        else (),
     )
 
 
@@ -179,7 +181,7 @@ def _texts(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle]) -> Iterator[ShownUnit]:
+def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle], asked: str) -> Iterator[ShownUnit]:
     outline = example.prompt.outline
     shown = outline.units if outline else ()
     pages: list[Needle] = []  # the pages that hold the answer, as images or texts
@@ -190,14 +192,13 @@ def _units(example: Example, items: Sequence[Item], needles: Sequence[Needle]) -
             if evidence.texts.get(page, "").strip():
                 pages.append(evidence.texts[page])
 
-    def numbers(wanted: Iterable[Needle]) -> set[int]:
-        bare = (needle.strip() if isinstance(needle, str) else needle for needle in wanted)
-        return showing(shown, filter(None, bare))
+    def bare(wanted: Iterable[Needle]) -> Iterator[Needle]:
+        return filter(None, (needle.strip() if isinstance(needle, str) else needle for needle in wanted))
 
     known = items if len(items) == len(shown) else ()
-    with_needles, with_pages = numbers(() if known else needles), numbers(pages)
+    golds, with_pages = answering(shown, bare(needles), known, asked), showing(shown, bare(pages))
     for number, (parts, item) in enumerate(zip_longest(shown, known)):
-        planted = item["role"] in NEEDLES or bool(item.get("inside")) if item else number in with_needles
+        planted = number in golds
         is_page = not planted and number in with_pages
         texts = tuple(part for part in parts if isinstance(part, str) and part.strip())
         if outline and outline.turns:  # a reply alone says nothing, and many are alike

@@ -105,6 +105,8 @@ class TaskSpec:
     category (MM-NIAH: reasoning over text, and reasoning over images)."""
     reserve: int = 256
     """Tokens kept free for the answer and a chat template; a manifest may set another number."""
+    variant_reserve: int = 0
+    """Tokens kept free for what variants add to the prompt."""
     placements: Placements | None = None
     """The placements of needles; None if the task has no needles."""
     format: FileFormat = JSON_LINES

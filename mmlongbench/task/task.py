@@ -133,6 +133,8 @@ class Task(Builder[RowT]):
     `_dep{placements}` or `_perm{placements}` if there are placements."""
     reserve: ClassVar[int] = 256
     """Tokens kept free for the answer and a chat template, which has about 5 tokens for each turn of a conversation."""
+    variant_reserve: ClassVar[int] = 0
+    """Tokens kept free for what `variants` add to the prompt."""
     page_texts: ClassVar[bool] = False
     """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
     repeats_pictures: ClassVar[bool] = False
@@ -246,17 +248,16 @@ class Task(Builder[RowT]):
         return before, after
 
     def needles(self, record: Record) -> Sequence[Needle] | None:
-        """Return the gold units, each with all its parts, and needle sentences; None if the task has no placements. A
-        unit of turns stands for itself by the longest text of its turns, since replies are often alike.
+        """Return the gold units, each with all its parts and turns, and needle sentences; None if the task has no
+        placements.
         """
         if not self.placements:
             return None
         alone: list[Needle] = []
         for unit in record["units"]:
             if unit["role"] in NEEDLES:
-                parts = _read(part for turn in unit.get("turns", [unit]) for part in turn["shown"])
-                texts = [part for part in parts if isinstance(part, str) and "turns" in unit]
-                alone.append(max(texts, key=len) if texts else tuple(parts) if len(parts) > 1 else parts[0])
+                parts = Prompt.of_units([], [_read_unit(unit)], self.separator, []).parts
+                alone.append(parts[0] if len(parts) == 1 else parts)
         return [*alone, *(text for unit in record["units"] for text in unit.get("sentences", ()))]
 
     def labels(self, record: Record) -> Sequence[str]:
@@ -281,6 +282,7 @@ class Task(Builder[RowT]):
             metric=_metric_name(type(self)),
             placements=self.placements,
             reserve=self.reserve,
+            variant_reserve=self.variant_reserve,
             page_texts=self.page_texts,
             longest_side=self.longest_side,
             repeats_pictures=self.repeats_pictures,

@@ -168,7 +168,7 @@ def test_a_chat_is_sent_in_turns(example: Example) -> None:
     for each in example.examples():
         roles = [message["role"] for message in each.messages("path")]
         if example.name == "chat":
-            assert len(roles) > 25
+            assert len(roles) > 10
             assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
         else:
             assert roles == ["user"]

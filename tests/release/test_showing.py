@@ -19,7 +19,7 @@ from tiled import TASKS
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.place import Depth, Permutation
-from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.prompt import Image, Needle, Part, Prompt, Turn
 from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
 from mmlongbench.release.positions import FoundNeedle, Haystack, needle_places, placement_faults
 from mmlongbench.release.release import Example, open_release
@@ -166,6 +166,31 @@ def test_items_of_another_prompt_are_refused_by_name(items: list[Item], problem:
 def test_places_of_needles_that_a_record_states(record: dict[str, Any], places: tuple[NeedlePlace, ...]) -> None:
     found = described(made_example(Prompt.of(["a"]), record), None, (), SIZES, PatchRule())
     assert sorted(found.needles, key=repr) == sorted(places, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("variant", "needles", "starts", "note"),
+    [
+        ("", ["A needle."], [5], ""),
+        ("longer", ["A needle."], [29], ""),
+        ("longer", [("Second. Reply.", Image("a.jpg"), "End")], [39], ""),  # of several turns
+        ("longer", [Image("a.jpg"), "A needle."], [29, 53], ""),
+        ("other", ["Another needle."], [], "the variant 'other' does not show the needle"),
+        ("other", ["A needle.", Image("b.jpg")], [], "the variant 'other' does not show all needles"),
+    ],
+)
+def test_needles_of_a_variant_are_where_its_prompt_shows_them(
+    variant: str, needles: list[Needle], starts: list[int], note: str
+) -> None:
+    turns = [
+        [Turn("user", ("A needle.",))],
+        [Turn("user", ("Second. ",)), Turn("assistant", ("Reply.", Image("a.jpg"), "End"))],
+    ]
+    prompt = Prompt.of_units(["I shall ask: why? Well, look. "], turns, "", ["Why?"])
+    given = replace(made_example(prompt, {"needle_start": 5}), variant=variant)
+    found = described(given, None, needles, SIZES, PatchRule(), count=len)
+    assert [needle.start for needle in found.needles] == starts
+    assert note in "".join(found.notes)
 
 
 def test_without_items_everything_but_starts_and_roles_is_shown(copy: Path) -> None:

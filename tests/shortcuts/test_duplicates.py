@@ -145,6 +145,22 @@ def leakage(*contexts: AskedQuestion) -> dict[str, Finding]:
     return by_kind(found.findings())
 
 
+@pytest.mark.parametrize(
+    ("needle", "other", "is_twice"),
+    [
+        (unit("gold", "Here is my boat.", image="a.jpg"), unit("padding", "Here is my boat.", image="b.jpg"), False),
+        (unit("gold", "Here is my boat.", image="a.jpg"), unit("padding", "Here is my boat.", image="a.jpg"), True),
+        (unit("gold", "I paid 9 crowns.\nI see, well done."), unit("padding", "I slept.\nI see, well done."), False),
+        (unit("gold", "I paid 9 crowns.\nI see, well done."), unit("own", "I paid 9 crowns. I see, well done."), True),
+    ],
+)
+def test_a_gold_text_is_there_twice_only_with_all_its_turns_and_images(
+    needle: ShownUnit, other: ShownUnit, is_twice: bool
+) -> None:
+    context = asked("a", "?", needle, other, needles=(needle.text.replace("\n", ""),) if not needle.images else ())
+    assert bool(leakage(context)[TEXT_TWICE].examples) is is_twice
+
+
 def test_an_answer_in_another_question_about_the_same_thing_is_a_leak() -> None:
     questions = []
     for n, city in enumerate(CITIES):

@@ -147,6 +147,31 @@ def test_an_answer_of_the_context_is_computed_again_from_tenths_of_it(
     assert isinstance(right_tenths(task, {**record, "answer": "b"}), str)
 
 
+class OneLine(Tally):
+    """The colour of the unit that has the id of the row."""
+
+    def answer(self, example: mt.PackedExample) -> str:
+        for each in example.units:
+            if each.id == example.id:
+                return str(each.data["colour"])
+        raise mt.Rejected("the line is not shown")
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ([f"q{n}" for n in range(20)], (True, False)),
+        ([], "the line is not shown; the release has no items, so units have no ids"),
+    ],
+)
+def test_units_have_their_ids_when_an_answer_is_computed_again(
+    ids: list[str], expected: tuple[bool, ...] | str
+) -> None:
+    units = [{"role": "padding", "shown": [f"A dot of {n}."], "data": {"colour": f"c{n}"}} for n in range(20)]
+    given = right_tenths(OneLine("dots", OneLine.options_type()), {"id": "q1", "answer": "c1", "units": units}, ids)
+    assert given[:2] == expected if ids else str(given).endswith(str(expected))
+
+
 @pytest.mark.parametrize(("right", "verdict"), [(1.0, "leak"), (0.2, "clean"), (0.6, "undecided")])
 def test_a_tenth_is_enough_if_it_gives_most_answers_that_a_guess_has_wrong(right: float, verdict: str) -> None:
     counting = Tenths("dots")

@@ -17,10 +17,12 @@ from own_model import write_own
 from tiny import command
 
 import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.run import Run
 from mmlongbench.models.settings import EndpointSettings, RunOptions
 from mmlongbench.release.changed_contexts import contextual
+from mmlongbench.release.positions import showing
 from mmlongbench.release.selection import Selection
 
 LENGTHS = ["8K", pytest.param("64K", marks=pytest.mark.rare), pytest.param("256K", marks=pytest.mark.rare)]
@@ -115,6 +117,30 @@ def test_a_reserve_for_the_chat_template_is_asked_for_only_if_it_is_not_counted(
     audited = command("audit", tmp_path / "release", "--task", task)
     assert ("a chat template has about" in shown.out) is not is_counted
     assert ("less than the 5 tokens a turn" in audited.out) is not is_counted
+    checked = " ".join(command("check", manifest, *chosen).out.split())
+    assert ("a reserve of 64, less than the 5 tokens a turn" in checked) is not is_counted
+
+
+def test_a_needle_is_all_its_turns_with_its_images() -> None:
+    class Talks(mt.Task[mt.Row]):
+        metric, in_turns, separator = "sub_em", True, " / "
+        placements = mt.Placements(mt.Depth, (0,))
+
+        def draft(self, row: mt.Row, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+            raise NotImplementedError
+
+    def exchange(role: str, *said: object) -> dict[str, object]:
+        reply = {"role": "assistant", "shown": ["A stock reply, the longest text of all."]}
+        return {"role": role, "turns": [{"role": "user", "shown": [each]} for each in said] + [reply]}
+
+    units = [exchange("padding", "Hello."), exchange("needle", "Look.", {"image": "a.jpg"}, "Red?")]
+    record = {"question": "Which?", "units": [*units, exchange("padding", "Well.")]}
+    task = Talks("talks", mt.Options())
+    prompt, needles = task.prompt(record), task.needles(record)
+    assert needles is not None
+    assert needles == [("Look. / ", mm.Image("a.jpg"), " / Red?", "A stock reply, the longest text of all.")]
+    assert prompt.outline is not None
+    assert showing(prompt.outline.units, needles) == {1}
 
 
 def test_every_target_keeps_the_turns_or_names_what_it_leaves_out(talk: Talk, tmp_path: Path) -> None:

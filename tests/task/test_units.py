@@ -18,7 +18,7 @@ import mmlongbench as mm
 import mmlongbench.task as mt
 from mmlongbench.release.changed_contexts import contextual
 from mmlongbench.release.shown_example import ShownText, shown_example
-from mmlongbench.shortcuts.reading import asked_question
+from mmlongbench.shortcuts.reading import asked_question, asked_questions
 
 TASKS = Path(__file__).parent / "units" / "units.py"
 LENGTHS = ("1K", "2K")
@@ -227,21 +227,57 @@ def test_a_variant_that_no_task_offers_is_refused(cards: Path) -> None:
     assert (ran.code, "no builder of this release offers it; offered: reasoned" in ran.err) == (2, True)
 
 
-def test_questions_share_a_context_in_one_file(tmp_path: Path) -> None:
-    """The context is the same for all, and a book that it does not show is no question at that length."""
-    books = [{"id": f"b{n}", "title": f"The book of {n} tales", "shelf": f"S{n}x"} for n in range(60)]
+@pytest.mark.parametrize("task", ["Catalogue", "Careless"])
+def test_questions_share_a_context_in_one_file(tmp_path: Path, task: str) -> None:
+    """The context is the same for all, and check finds one without the lines that are asked about."""
+    books = [
+        {"id": f"b{n}", "title": f"The book of {n} tales", "shelf": f"S{n}x", "answer": f"S{n}x"} for n in range(99)
+    ]
     write_rows(tmp_path / "books.jsonl", books)
-    release = built(write_manifest(tmp_path, "Catalogue", {"rows": "books.jsonl"}))
+    manifest = write_manifest(tmp_path, task, {"rows": "books.jsonl"}, ("1K",))
+    (dataset,) = json.loads(manifest.read_text("utf-8"))["datasets"]
+    manifest.write_text(json.dumps({"datasets": [{**dataset, "sample": {"n": 8}}]}), "utf-8")
+    ran = command("check", manifest, "--limit", 8, "--lengths", "1K", "-q")
+    assert ("evidence is in the context: fails\n  in contexts(), row" in ran.out) is (task == "Careless"), ran.out
+    release = built(manifest)
     assert command("audit", release, "--task", tmp_path / "units.py", "-q") == Ran(0, "", "")
-    known = [read_rows(release / f"mmlb_data/tasks/catalogue_K{k}.jsonl") for k in (1, 2)]
-    assert 0 < len(known[0]) < len(known[1]) <= 60
-    assert all(len({json.dumps(record["units"]) for record in records}) == 1 for records in known)
+    records = read_rows(release / f"mmlb_data/tasks/{task.lower()}_K1.jsonl")
+    assert len(records) == 8
+    assert len({json.dumps(record["units"]) for record in records}) == 1
+    shown = [f"{record['title']}: shelf" in json.dumps(record["units"]) for record in records]
+    assert all(shown) is (task == "Catalogue")
+
+    opened = mm.open_release(release, tasks=tmp_path / "units.py")
+    for example, asked in zip(
+        opened.examples("catalogue", "1K"), asked_questions(opened, "catalogue", 1024), strict=True
+    ):
+        marked = [block.unit.id for block in shown_example(opened, example).units if block.marks and block.unit]
+        assert marked == [unit.id for unit in asked.units if unit.is_gold] == [example.id]
+        assert asked.tenths == asked.tenths[:3]  # the answer looks for the id of a unit
 
 
-@pytest.mark.parametrize(("task", "is_sound"), [("Reasoned", True), ("Moody", False)])
-def test_check_looks_at_variants_too(cards: Path, task: str, *, is_sound: bool) -> None:
-    ran = command("check", write_manifest(cards, task, CARDS, ("1K",)), "--limit", 1, "-q")
-    assert ("in other surroundings, the prompt is another one" in ran.out) is not is_sound
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("Reasoned", ()),
+        ("Bare", ("variants fit their lengths holds: 'bare' is without its needles",)),
+        ("Moody", ("in other surroundings, the prompt is another one",)),
+        (
+            "Wordy",
+            (
+                "fails\n  in render_variant('long')",
+                "set `variant_reserve` to ",
+                "fails\n  in render_variant('telling')",
+                "stands in what the variant 'telling' adds",
+            ),
+        ),
+    ],
+)
+def test_check_looks_at_variants_too(cards: Path, task: str, said: Sequence[str]) -> None:
+    ran = command("check", write_manifest(cards, task, CARDS, ("1K",)), "--limit", 3)
+    out = " ".join(ran.out.split())
+    assert [text for text in said if " ".join(text.split()) not in out] == [], ran.out
+    assert ran.code == (task in ("Moody", "Wordy"))
 
 
 def test_paired_datasets_have_the_same_contexts(steps: Path) -> None:
@@ -249,7 +285,15 @@ def test_paired_datasets_have_the_same_contexts(steps: Path) -> None:
     path = write_manifest(steps, "Paired", {"rows": "notes.jsonl"}, ("1K",))
     (one,) = json.loads(path.read_text("utf-8"))["datasets"]
     two = {**one, "name": "pair", "drawn_as": one["name"], "options": {"says": "differ"}}
-    path.write_text(json.dumps({"datasets": [one, two]}), "utf-8")
+    for changed, said in (
+        ({"seed": 7}, "`seed` must be the same"),
+        ({"drawn_as": "piared"}, "has no questions of 'piared'"),
+        ({}, "the same contexts holds"),
+    ):
+        path.write_text(json.dumps({"datasets": [one, {**two, **changed}]}), "utf-8")
+        ran = command("check", path, "--limit", 2, "--lengths", "1K")
+        assert said in " ".join(ran.out.split()), ran.out
+        assert ("is drawn as 'piared'" in ran.err) is ("drawn_as" in changed)
     release = built(path)
     shown = [
         [

@@ -6,6 +6,7 @@ loaded when they are reached.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from mmlongbench.release.shown_example import (
     ShownText,
     described,
 )
+from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record
 from mmlongbench.web.show_page import look
 from mmlongbench.web.viewer.index import IndexRow, Units
@@ -124,11 +126,13 @@ def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record
         except (ReleaseError, OSError, ValueError):
             missing.add(path)
             sizes[path] = 1, 1
+    asked = row.id if isinstance(file.builder, SharedContextBuilder) else ""
+    show = partial(described, asked=asked, count=file.text.count if file.text else None)
     try:
-        shown = described(example, units.items or None, needles, sizes, file.rule, labels)
+        shown = show(example, units.items or None, needles, sizes, file.rule, labels)
     except ReleaseError as error:  # the items are not those of the prompt
         note = f"{error}; see `mmlongbench verify`"
-        shown = described(example, None, needles, sizes, file.rule, labels)
+        shown = show(example, None, needles, sizes, file.rule, labels)
     is_estimated = any(block.start is None for block in shown.blocks)
     blocks = _estimated(shown, units, example) if is_estimated else _placed(shown)
     notes = [each for each in (*shown.notes, note) if each and each != NO_ITEMS]

@@ -120,6 +120,7 @@ class Reasoned(Postcards):
     """The postcards, with another form of the prompt."""
 
     variants: ClassVar = ("reasoned",)
+    variant_reserve = 8
 
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Ask for reasons."""
@@ -132,6 +133,27 @@ class Moody(Reasoned):
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Ask for reasons."""
         return self.prompt({**record, "question": f"{record['question']} {hash(variant)}"})
+
+
+class Wordy(Postcards):
+    """The postcards, with forms of the prompt that are too long, or tell the answer."""
+
+    variants: ClassVar = ("long", "telling")
+
+    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
+        """Add to the question."""
+        added = "Think step by step. " * 200 if variant == "long" else f"It is {record['answer']}."
+        return self.prompt({**record, "question": f"{record['question']} {added}"})
+
+
+class Bare(Postcards):
+    """The postcards, with a form of the prompt that has no needle."""
+
+    variants: ClassVar = ("bare",)
+
+    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
+        """Leave the needle out."""
+        return self.prompt({**record, "units": [unit for unit in record["units"] if unit["role"] != "needle"]})
 
 
 class Pair(mt.Options):
@@ -172,6 +194,7 @@ class Book(mt.Row):
 
     title: str
     shelf: str
+    answer: str = ""
 
 
 class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
@@ -193,16 +216,30 @@ class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
 
     def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.advanced.ContextDraft]:
         """Return the catalogue, about which all rows are asked."""
-        draws = sources.draws
+        draws, asked = sources.draws, [row.id for row in rows]
         lines = [
             mt.Unit(book.id, f"{book.title}: shelf {book.shelf}", (draws.rank("place", book.id),))
             for book in draws.order("taken", self.rows(sources), _id)
         ]
-        return [self.shared("catalogue", mt.Draft((), mt.InOrder(lines)), rows)]
+        required = tuple(line for line in lines if line.id in asked)
+        rest = [line for line in lines if line.id not in asked]
+        return [self.shared("catalogue", mt.Draft(required, mt.InOrder(rest)), rows)]
 
     def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return the catalogue with the question of one row."""
         return self.contexts([row], sources)[0]
+
+
+class Careless(Catalogue):
+    """The catalogue without the lines that are asked about, as its take order has them."""
+
+    answer = mt.Task.answer  # type: ignore[assignment]
+
+    def contexts(self, rows: Sequence[Book], sources: mt.Sources) -> Sequence[mt.advanced.ContextDraft]:
+        """Return the catalogue."""
+        books = enumerate(self.rows(sources))
+        lines = [mt.Unit(book.id, f"{book.title}: shelf {book.shelf}", (place,)) for place, book in books]
+        return [self.shared("catalogue", mt.Draft((), mt.InOrder(lines)), rows)]
 
 
 def _id(row: mt.Row) -> str:
