@@ -19,15 +19,13 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
-from pydantic import GetCoreSchemaHandler, ValidationError, ValidationInfo
+from pydantic import AfterValidator, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
-from pydantic_core.core_schema import with_info_after_validator_function
 
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
 from mmlongbench.draft import NEEDLES, SEPARATOR, ContextDraft, Draft, Question, Unit, Wording
-from mmlongbench.errors import DraftError, Fault, SourceError
+from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample
@@ -102,7 +100,7 @@ class Folder(SourceForm):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> Any:  # noqa: ANN401  (pydantic's)
-        return with_info_after_validator_function(_pictures_are_there, handler(source))
+        return AfterValidator(_pictures_are_there).__get_pydantic_core_schema__(source, handler)
 
 
 class Task(Builder[RowT]):
@@ -438,14 +436,13 @@ def task_fault(task: type[Task[Any]]) -> str:
 
 
 def _pictures_are_there(value: Any, info: ValidationInfo) -> Any:  # noqa: ANN401  (any value of a table)
-    """Return the value of a field that names pictures; the folder of the pictures is the context, if there is one."""
+    """Return the value of a field that names pictures; the context is their folder, if they must be in it."""
     for picture in value if isinstance(value, list | tuple | set | frozenset) else (value,):
         if not isinstance(picture, str | None):
-            raise PydanticCustomError("no-path", "a path in mt.Folder, which is a text")
+            raise ValueError("a path in mt.Folder, which is a text")
         if picture and info.context and file_inside(info.context, normpath(picture)) is None:
-            raise PydanticCustomError(
-                "missing-image", "a picture {name} among the sources", {"name": f"{picture!r:.120}"}
-            )
+            expected, todo = f"a picture {picture!r:.120} among the sources", "add it, or correct its name"
+            raise Rejected(Fault("missing-image", expected, "none", field=info.field_name or "", todo=todo))
     return value
 
 
@@ -545,14 +542,13 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row], folder: Pat
         values[name] = _escaped(_parsed(value, declared))
     try:
         return row_type.model_validate(values, context=folder)
+    except Rejected as error:
+        return error.fault
     except ValidationError as error:
-        first = min(error.errors(), key=lambda fault: fault["type"] == "missing-image")
+        first = error.errors()[0]
         expected, found = first["msg"], "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
         for form, said in _ENGLISH.items():
             expected = re.sub(form, said, expected)
-        if first["type"] == "missing-image":
-            todo = "add it, or correct its name"
-            return Fault("missing-image", expected, "none", field=_path(first["loc"], values), todo=todo)
         return Fault("wrong-field", expected, found, field=_path(first["loc"], values), todo="correct the row")
 
 

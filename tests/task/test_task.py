@@ -281,6 +281,7 @@ class Photo(mt.Row):
     answer: str
     further: list[Annotated[str, mt.Folder]] = []
     back: Annotated[str, mt.Folder] | None = None
+    number: Annotated[int, mt.Folder] | None = None
 
 
 class Photos(mt.Task[Photo]):
@@ -309,6 +310,7 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
         4: {"further": ["1.png", "n{}.png"]},
         5: {"back": "n.png"},
         6: {"back": 6},
+        8: {"number": 8},
     }
     rows = [row | more.get(number, {}) for number, row in enumerate(rows)]
     jsonl(tmp_path / "rows.jsonl", *rows)
@@ -319,14 +321,15 @@ def test_a_row_whose_picture_is_missing_is_rejected_and_in_no_haystack(tmp_path:
     assert ran.code == 0, ran.err
     rejects = [json.loads(line) for line in (tmp_path / "out/rejects.jsonl").read_text("utf-8").splitlines()]
     assert [(each["id"], each["reason"], each["field"], each["place"]) for each in rejects] == [
-        ("r4", "missing-image", "further[1]", "line 5"),
+        ("r4", "missing-image", "further", "line 5"),
         ("r5", "missing-image", "back", "line 6"),
         ("r6", "wrong-field", "back", "line 7"),
         ("r7", "missing-image", "photo", "line 8"),
+        ("r8", "wrong-field", "number", "line 9"),
         ("r9", "missing-image", "photo", "line 10"),
     ]
     assert rejects[0]["expected"] == "a picture 'n{}.png' among the sources"
-    assert len((tmp_path / "out/mmlb_data/tasks/p_K1_dep2.jsonl").read_text("utf-8").splitlines()) == 2 * 35
+    assert len((tmp_path / "out/mmlb_data/tasks/p_K1_dep2.jsonl").read_text("utf-8").splitlines()) == 2 * 34
 
 
 def test_the_declaration_comes_from_the_class() -> None:
