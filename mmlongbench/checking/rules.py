@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, pairwise, product, zip_longest
 from typing import TypeAlias
 
 from mmlongbench.building.example_checks import unit_fault
@@ -206,8 +206,10 @@ def texts_are_there_once(world: World) -> Iterator[Outcome]:
 
 
 def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
-    """Yield a word before units that all gold units have and no other, or the other way round, in all contexts."""
-    golds, others = list[set[str]](), list[set[str]]()
+    """Yield a word before units, or a form of their heads, that all gold units have and no other, or the other way
+    round, in all contexts.
+    """
+    golds, others = list[Unit](), list[Unit]()
     asked, seen = set[str](), set[str]()
     for _, examples in world.packed(world.longest):
         for example in examples if world.is_shared else examples[:1]:
@@ -216,15 +218,17 @@ def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
             rest = [unit for unit in rest if own and bool(unit.images) == bool(own[0].images)]
             if own and rest:
                 seen.update(unit.id for unit in own)
-                golds += map(_before, own)
-                others += map(_before, rest)
+                golds += own
+                others += rest
                 asked.update(words("".join(part for part in example.question.parts if isinstance(part, str))).split())
     if len(seen) < _CONTEXTS:
         raise Skipped("there are too few gold units among others")
-    for these, those, which in ((golds, others, "every gold unit"), (others, golds, "every unit but gold")):
-        tells = sorted(set.intersection(*these) - set().union(*those) - asked)
+    sides = (golds, others, "every gold unit"), (others, golds, "every unit but gold")
+    for before, (these, those, which) in product((_before, _form), sides):
+        tells = sorted(set.intersection(*map(before, these)).difference(*map(before, those), asked))
         if tells:
-            said = f"{tells[0]!r} stands before {which} in all contexts, and before no other unit"
+            is_form = " (0: any number, a: any word)" if before is _form else ""
+            said = f"{tells[0]!r}{is_form} stands before {which} in all contexts, and before no other unit"
             yield Failure(f"{said}; give all units the same kind of head", "draft()")
             return
 
@@ -233,6 +237,11 @@ def _before(unit: Unit) -> set[str]:
     """Return the words before the text of a unit: those of its head, and a word for its role at its beginning."""
     found = {*unit.head.split(), *words(unit.head).split()} or {"nothing"}
     return found | (_ROLE_WORDS & {*words(" ".join(unit.text.split()[:2])).split()})
+
+
+def _form(unit: Unit) -> set[str]:
+    """Return the head of a unit with `0` for each number and `a` for each word; nothing if it has no head."""
+    return {re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", unit.head))} - {""}
 
 
 def padding_is_of_other_things(world: World) -> Iterator[Outcome]:

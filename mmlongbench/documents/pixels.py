@@ -249,15 +249,13 @@ def likeness(data: bytes) -> bytes:
         return _on_white(_shown(picture)).resize((_SIDE, _SIDE), Image.Resampling.BOX).tobytes()
 
 
-def small_copy(data: bytes, side: int) -> "Image.Image":
-    """Return a picture as every reader shows it, in RGB on white, squeezed to `side` × `side` pixels. Raises an error
-    of `unreadable()`.
+def decoded(data: bytes, side: int) -> "Image.Image":
+    """Return a picture as every reader shows it, in RGB on white; a large JPEG is smaller, with sides of at least
+    `side` pixels. Raises an error of `unreadable()`.
     """
-    from PIL import Image
-
     with opened(io.BytesIO(data)) as picture:
-        picture.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a smaller size, which is faster
-        return _on_white(_shown(picture)).resize((side, side), Image.Resampling.BOX)
+        picture.draft("RGB", (side, side))  # decoding at a smaller size is faster
+        return _on_white(_shown(picture))
 
 
 def thumbnail(data: bytes, side: int, most: int) -> bytes:

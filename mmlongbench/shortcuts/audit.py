@@ -20,7 +20,7 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import DatasetCounts, Lock
 from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.against import Answering
-from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap, Tenths
+from mmlongbench.shortcuts.counted import GOLD, Depths, Leakage, Overlap, Tenths
 from mmlongbench.shortcuts.difficulty import MAX_QUESTIONS, Difficulties, Difficulty, Search
 from mmlongbench.shortcuts.findings import MIN_SUBJECTS, MOST_CARRIERS, Finding, Measured, judge
 from mmlongbench.shortcuts.image_features import ImageFacts
@@ -32,6 +32,7 @@ _NO_QUESTION = (
     "not tried: whether the question tells the answer or where gold is, whether it holds an answer, and whether it is "
     "asked twice; its records have no question (question_of)"
 )
+_MAY_REPEAT = "its task lets several units show the same picture (repeats_pictures)"
 _NO_TENTH = "not tried: whether a tenth of a context is enough"
 
 
@@ -114,14 +115,16 @@ class _Reading:
         lengths = self._release.lengths(dataset)
         ids = sorted(set(self._release.ids(dataset, lengths[-1]))) if lengths else []
         searched = set(Draws(("shortcuts", dataset)).order("difficulty", ids)[:MAX_QUESTIONS])
-        placements, was_tried = self._release.builder(dataset).spec.placements, False
+        spec = self._release.builder(dataset).spec
+        placements, was_tried = spec.placements, False
         # If the places of needles are requested, they tell nothing about gold by design.
         has_depths = placements is not None and placements.kind is Depth
         counted: dict[str, Finding] = {}  # a count has the length at which it is strongest
         for length in lengths:
             file, kept = "", Kept()
             tenths, asks = Tenths(dataset), False
-            counting = (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset), tenths)
+            overlap = Overlap(dataset, self._pictures, may_repeat=spec.repeats_pictures)
+            counting = (Leakage(dataset), overlap, Depths(dataset), tenths)
             hard = Difficulties(dataset, length, self._searches, self._texts)
             for asked in asked_questions(self._release, dataset, length):
                 if asked.id in self._without.get(dataset, ()):
@@ -139,6 +142,8 @@ class _Reading:
                 self.notes.append(f"{dataset}: the release has no items of {file}: {only}")
             if file and not asks:
                 self.notes.append(f"{dataset}: {_NO_QUESTION}")
+            if file and spec.repeats_pictures:
+                self.notes.append(f"{dataset}: not tried: {GOLD}: {_MAY_REPEAT}")
             if tenths.untried:
                 self.notes.append(f"{dataset}: {_NO_TENTH}: {tenths.untried}")
             measured = [(dataset, file, replace(probe, length=length)) for probe in measure(kept)]

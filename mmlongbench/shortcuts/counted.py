@@ -308,9 +308,11 @@ class Overlap:
     and the digests of the pictures and passages that hold its answer.
     """
 
-    def __init__(self, dataset: str, pictures: Pictures) -> None:
-        """`pictures` says what the pictures of the release look like."""
-        self._dataset, self._pictures = dataset, pictures
+    def __init__(self, dataset: str, pictures: Pictures, *, may_repeat: bool = False) -> None:
+        """`pictures` says what the pictures of the release look like. If those of a context may repeat, as in a film,
+        a gold picture that is there twice is no finding.
+        """
+        self._dataset, self._pictures, self._may_repeat = dataset, pictures, may_repeat
         self._twice = Count(ASKED_TWICE, "questions with the words of another one, and its subject or another answer")
         self._asked_with = Count(ASKED_WITH, "questions whose own picture is also in the context")
         self._golds = Count(GOLD, "contexts that show a gold picture twice")
@@ -344,7 +346,7 @@ class Overlap:
                     self._asked_with.hit(asked, f"{own} is {found} of its context")
         # A page of the evidence may look like others of its document.
         golds = [(n, path) for n, path in shown if asked.units[n].is_gold and not asked.units[n].is_evidence]
-        if golds:
+        if golds and not self._may_repeat:
             self._golds.attempt(asked)
             for place, gold in golds:
                 if found := self._first_near(gold, [path for n, path in shown if n != place]):

@@ -3,6 +3,7 @@
 Each probe keeps a few numbers of a question while contexts are read, so that a release of any size fits in memory.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,7 @@ KINDS: Mapping[str, Sequence[str]] = {
     "gold from metadata of images": images_f.META,
     "gold from EXIF tags": images_f.TAGS,
     "gold from sizes of images": images_f.SIZE,
+    "gold from the form of heads": texts_f.TEXT,
     "gold from the form of texts": texts_f.TEXT,
     "gold from titles": texts_f.TITLE,
     "gold from chained titles": texts_f.CHAIN,
@@ -122,6 +124,8 @@ def gold_groups(asked: AskedQuestion, images: ImageFacts, *, has_depths: bool) -
             "gold from metadata of images": [fact["meta"] for fact in facts],
             "gold from EXIF tags": [fact["tags"] for fact in facts],
             "gold from sizes of images": [fact["size"] for fact in facts],
+            # Numbers of pages and times grow with the place, so how many digits they have is left out.
+            "gold from the form of heads": [texts_f.of_text(re.sub(r"\d+", "0", unit.text)) for unit in units],
         }
     else:
         rows = {

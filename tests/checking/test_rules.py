@@ -80,6 +80,7 @@ BUILDERS = {
     "GoldOffered": (EVERY, "draft()", "is in the take order, so a short context does not show it; require it, or name"),
     "TwoIds": (TWICE, "draft()", "and 'again' have the same text 'The note note"),
     "Marked": (HEADS, "draft()", "'[gold]' stands before every gold unit in all contexts, and before no other unit"),
+    "MarkedByForm": (HEADS, "draft()", "'0:0! ' (0: any number, a: any word) stands before every gold unit in all"),
     "MarkedInside": (HEADS, "draft()", "'gold' stands before every gold unit in all contexts, and before no other"),
     "AsksAnswer": (GIVEN, "draft()", "stands in the question itself, as do those of 3 of 3 questions; leave it out"),
     "OtherPages": (EVIDENCE, "evidence()", "page 7 of 'doc' holds the answer, and is not among those shown; name"),
@@ -124,6 +125,7 @@ WITHOUT_ROW = (
     "RandomSample",
     "SetRows",
     "Marked",
+    "MarkedByForm",
     "MarkedInside",
 )
 """The mistakes that are not about one row."""

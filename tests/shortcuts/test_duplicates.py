@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from asked_questions import asked, unit
 from PIL import Image as Pillow
+from PIL import ImageDraw
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
@@ -293,6 +295,39 @@ def test_a_gold_picture_among_the_distractors_is_found(tmp_path: Path) -> None:
     finding = overlap([asked("a", "?", gold, *others), asked("b", "?", gold, again)], tmp_path)[GOLD]
     assert (finding.verdict, finding.examples) == ("leak", ("b",))
     assert "again.jpg" in finding.evidence
+
+
+def table_page(number: int) -> Pillow.Image:
+    """A page with a table; all pages have the same layout and other numbers."""
+    page = Pillow.new("RGB", (420, 532), "white")
+    drawn, draws = ImageDraw.Draw(page), Draws(("table page", number))
+    drawn.text((28, 30), f"Report of line {draws.integer('line', 10, 99)}", "black", font_size=16)
+    for row, column in product(range(6), range(4)):
+        x, y = 28 + 92 * column, 100 + 48 * row
+        drawn.rectangle((x, y, x + 92, y + 48), outline="black", width=2)
+        cell = f"{draws.integer(f'{row} {column}', 100, 999)}" if row and column else f"name {column}"
+        drawn.text((x + 8, y + 18), cell, "black", font_size=13)
+    return page
+
+
+@pytest.mark.parametrize("may_repeat", [False, True])
+def test_pages_of_one_layout_with_other_words_are_not_the_same_and_copies_of_pages_are(
+    tmp_path: Path, *, may_repeat: bool
+) -> None:
+    pages, gold = [table_page(number) for number in range(9)], table_page(0)
+    looks = [look_of(bytes_of(page)) for page in pages]
+    assert sum(replace(one, page=b"").is_near(looks[0]) for one in looks[1:]) >= 6  # by the hashes alone
+    copies = (gold.resize((280, 355), 1), gold.point(lambda level: int(level * 0.95)))
+    for name, again, hits in (
+        *((f"other {number}.jpg", page, ()) for number, page in enumerate(pages[1:])),
+        *((f"again {number}.jpg", copy, ("a",)) for number, copy in enumerate(copies)),
+    ):
+        shown = unit("gold", image=saved(gold, tmp_path / "gold.png")), unit("own", image=saved(again, tmp_path / name))
+        found = Overlap("x", Pictures(tmp_path), may_repeat=may_repeat)
+        found.add(asked("a", "?", *shown))
+        findings = by_kind(found.findings())
+        assert (GOLD in findings) is not may_repeat
+        assert may_repeat or findings[GOLD].examples == hits, name
 
 
 def test_a_document_under_two_names_is_found_by_its_gold_pages_in_any_encoding(tmp_path: Path) -> None:

@@ -32,10 +32,10 @@ from mmlongbench.shortcuts.difficulty import (
     enough,
     searches_of,
 )
-from mmlongbench.shortcuts.findings import Finding, uniforms
+from mmlongbench.shortcuts.findings import Finding, judge, uniforms
 from mmlongbench.shortcuts.image_features import META, QUANTISATION, TAGS, ImageFacts, of_tables, of_tags
 from mmlongbench.shortcuts.learners import Group, find_golds
-from mmlongbench.shortcuts.probes import measure_depths
+from mmlongbench.shortcuts.probes import Kept, measure, measure_depths
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
 from mmlongbench.shortcuts.tenths import right_tenths
 from mmlongbench.shortcuts.text_features import (
@@ -114,6 +114,26 @@ def test_words_that_gold_alone_has_are_a_leak_and_are_named() -> None:
     clean = found(of_notes(number) for number in range(60))
     assert "gold from its words" in clean
     assert leaks(clean) == []
+
+
+@pytest.mark.parametrize(("mark", "verdict"), [("!", "leak"), ("", None)])
+def test_a_mark_in_the_heads_of_gold_images_is_a_leak_and_the_length_of_numbers_is_not(
+    mark: str, verdict: str | None, tmp_path: Path
+) -> None:
+    def frames(number: int) -> AskedQuestion:
+        heads = [(at, f"Frame {at + 1}{mark if at == number % 9 else ''} ") for at in range(UNITS)]
+        for at, _ in heads:
+            Image.new("RGB", (8, 8), "white").save(tmp_path / f"{number}-{at}.png")
+        units = [unit("gold" if at == number % 9 else "own", head, image=f"{number}-{at}.png") for at, head in heads]
+        return asked(f"q{number}", "When?", *units, subject=f"s{number}", answers=(f"a{number}",))
+
+    kept, images = Kept(), ImageFacts(tmp_path)
+    for number in range(36):
+        kept.add(frames(number), images, has_depths=True)
+    measured = {each.kind: each for each in judge([("set", "file", each) for each in measure(kept)])[0]}
+    finding = measured.get("gold from the form of heads")
+    assert (finding and finding.verdict) == verdict
+    assert finding is None or "punctuation (more)" in finding.evidence
 
 
 class Tally(mt.Task[mt.Row]):

@@ -335,6 +335,15 @@ EmptyUnits = wrong(
 )
 TwoIds = wrong(ordered=lambda self, units, row: [units[0], replace(units[0], id="again"), *units[1:]])
 Marked, MarkedInside = _headed("", "[{role}] "), _headed("{role}: ", "")
+
+
+def _timed(self: Notes, note: NoteRow, role: mt.advanced.Role, place: tuple[int, ...] | None, row: NoteRow) -> mt.Unit:
+    """Return a note with its time, after which gold has another mark."""
+    head = f"9:{int(note.name.removeprefix('note')):02}{'!' if role == 'gold' else ''} "
+    return mt.Unit(note.name, self.text(note, row), place, role, head)
+
+
+MarkedByForm = wrong(note=_timed, record=_with_tails)
 AsksAnswer = wrong(ask=lambda self, name: (f"\n\nQuestion: has {name} the colour {_colour(name)}?\nAnswer:",))
 OtherPages = wrong(evidence=lambda self, record: mt.Evidence("doc", (7,), (1, 2)))
 NoImages = wrong(evidence=lambda self, record: mt.Evidence("doc", (1,), (1, 2)))
