@@ -57,7 +57,7 @@ ORDER = (
 AUTHORS = {"mmlongbench.task", *(f"mmlongbench.task.{door}" for door in ("readers", "metrics", "advanced"))}
 """The public modules of tasks, readers, metrics and the paper's families, which re-export."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
-CEILINGS = {"lines": 75_600, "files": 352, "classes": 768}
+CEILINGS = {"lines": 74_500, "files": 345, "classes": 758}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
 CIRCLES: tuple[set[str], ...] = ()
 """The groups of files that import each other, at any place in them; none may be added, and none may grow."""

@@ -247,6 +247,8 @@ def test_questions_share_a_context_in_one_file(tmp_path: Path, task: str) -> Non
     shown = [f"{record['title']}: shelf" in json.dumps(record["units"]) for record in records]
     assert all(shown) is (task == "Catalogue")
 
+    if task == "Careless":
+        return
     opened = mm.open_release(release, tasks=tmp_path / "units.py")
     for example, asked in zip(
         opened.examples("catalogue", "1K"), asked_questions(opened, "catalogue", 1024), strict=True
