@@ -23,7 +23,9 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Release
 
 if TYPE_CHECKING:
+    import numpy as np
     from datasketch import MinHash
+    from numpy.typing import NDArray
 
 # ---- Texts
 
@@ -208,6 +210,8 @@ _OTHER, _SAME, _MOST = 0.9, 0.98, 0.5
 """Two pages of one layout have other words if a cell correlates less than 0.9, and more than half of them at least
 0.98. Of tables that differ in their numbers alone, none is a copy by this rule; of copies (JPEG of quality 15, a third
 of the size, brighter, cropped by 1 %), 98 % are, since a copy differs everywhere or nowhere (measured on 80 pages)."""
+_INKED = 10.0
+"""The smallest deviation, in levels of 255, of a cell that tells two pages apart; both must have as much."""
 _TELLING = 5.0
 """The smallest deviation of brightness, in levels of 255, of a picture with a telling hash."""
 _BANDS = BITS + 1
@@ -255,19 +259,24 @@ def _have_other_words(one: bytes, other: bytes) -> bool:
     """Return whether two pages are the same in most of their cells with details, but not in all."""
     import numpy as np
 
+    (ours, spread), (theirs, their_spread) = _cells(one), _cells(other)
+    is_detailed = np.maximum(spread, their_spread) >= _TELLING
+    # A mark of its own, such as a page number, stands on one of them alone: such a cell says nothing of the words.
+    is_inked = np.minimum(spread, their_spread)[is_detailed] >= _INKED
+    # The noise of a blank cell is below one level.
+    alike = ((ours * theirs).mean(axis=1) / np.maximum(spread, 1) / np.maximum(their_spread, 1))[is_detailed]
+    return bool(is_inked.any()) and alike[is_inked].min() < _OTHER and bool((alike >= _SAME).mean() > _MOST)
+
+
+@lru_cache(maxsize=512)  # 75 MB at most; pages of one layout are compared with each other
+def _cells(page: bytes) -> tuple["NDArray[np.float32]", "NDArray[np.float32]"]:
+    """Return the greys of each cell of a page, less their mean, and their deviations."""
+    import numpy as np
+
     n = _PAGE_SIDE // _CELL
-    both = (
-        np.frombuffer(zlib.decompress(one) + zlib.decompress(other), np.uint8)
-        .astype(np.float64)
-        .reshape(2, n, _CELL, n, _CELL)
-    )
-    cells = both.swapaxes(2, 3).reshape(2, n * n, _CELL * _CELL)
-    deviations = cells.std(axis=2)
-    detailed = deviations.max(axis=0) >= _TELLING
-    ours, theirs = (cells - cells.mean(axis=2, keepdims=True))[:, detailed]
-    # A cell that is blank in one of them correlates with nothing; the noise of a blank cell is below one level.
-    alike = (ours * theirs).mean(axis=1) / np.maximum(deviations, 1)[:, detailed].prod(axis=0)
-    return bool(len(alike)) and alike.min() < _OTHER and bool((alike >= _SAME).mean() > _MOST)
+    greys = np.frombuffer(zlib.decompress(page), np.uint8).astype(np.float32)
+    cells = greys.reshape(n, _CELL, n, _CELL).swapaxes(1, 2).reshape(n * n, _CELL * _CELL)
+    return cells - cells.mean(axis=1, keepdims=True), cells.std(axis=1)
 
 
 def look_of(data: bytes, digest: str = "") -> Look:
@@ -358,12 +367,14 @@ class NearIndex:
 
     def near(self, look: Look) -> list[str]:
         """Return the digests of the pictures that are near-equal to a picture."""
-        found = dict.fromkeys([look.digest] if look.digest in self._looks else [])
+        near = [look.digest] if look.digest in self._looks else []
+        compared = {look.digest}
         if look.bits is not None:
             for buckets, value in zip(self._bands, _bands(look.bits), strict=True):
-                candidates = (digest for digest in buckets.get(value, ()) if digest not in found)
-                found.update(dict.fromkeys([digest for digest in candidates if look.is_near(self._looks[digest])]))
-        return list(found)
+                candidates = [digest for digest in buckets.get(value, ()) if digest not in compared]
+                near += [digest for digest in candidates if look.is_near(self._looks[digest])]
+                compared.update(candidates)
+        return near
 
 
 def _bands(bits: int) -> Iterator[int]:
