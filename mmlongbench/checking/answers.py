@@ -166,8 +166,9 @@ def _unshown(evidence: Evidence, example: PackedExample) -> str:
         if image not in example.prompt.images and not (text and text in example.prompt.text):
             return f"the prompt does not show page {page} of {evidence.document!r}, which is said to be shown{_TODO}"
     golds = {path for unit in example.units if unit.role in NEEDLES for path in unit.images}
+    paths = {evidence.images[page] for page in named if page in evidence.images}  # blank pages may be one image
     drafted = sorted(page for page in evidence.shown if evidence.images.get(page) in golds)
-    if golds and evidence.images and drafted != named:
+    if named and drafted and {evidence.images[page] for page in drafted} != paths:
         said = f"the shown pages of {evidence.document!r} that hold the answer are {named} in evidence(), from 0"
         return f"{said}, and the gold units of the draft are the pages {drafted}; one of the two is wrong"
     return ""
@@ -198,7 +199,8 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
     for length, example in () if is_named or builder.spec.is_answer_of_context else world.every_example():
         row = world.row(example)
         is_shown = any(unit.id == row.id for unit in example.units)
-        if not is_shown and any(unit.id == row.id for unit in world.units(world.draft(row), length, row)):
+        is_lacking = world.is_shared and not is_shown
+        if is_lacking and any(unit.id == row.id for unit in world.units(world.draft(row), length, row)):
             said = f"the unit {row.id!r} of the row that is asked about is in the take order, and this context lacks it"
             yield Failure(f"{said}; require the units of the rows that are asked about", "draft()", row.id, length)
         has_evidence |= is_shown
@@ -214,15 +216,16 @@ def options_are_shown(world: World) -> Iterator[Outcome]:
     for example, _, is_free in _answered(world):
         with calling("builder", world.dataset.spec.builder, "choices()", world.row(example)):
             choices = None if is_free else world.dataset.builder.choices(world.record(example))
-        offered = list(map(_compared, choices.offered)) if choices else []
-        if not offered or _PLAIN_WORDS.issuperset(offered):
+        if choices is None or _PLAIN_WORDS.issuperset(map(_compared, choices.offered)):
             continue
         has_options, parts = True, (*world.draft(world.row(example)).instruction, *example.question.parts)
-        if any(unit.role == "exemplar" for unit in example.units):
+        shows_pictures = any(isinstance(option, Image) for option in choices.offered)
+        if shows_pictures or any(unit.role == "exemplar" for unit in example.units):
             parts = example.prompt.parts
         text = " ".join(_compared(part) for part in parts)
-        twice = next((option for option in offered if offered.count(option) > 1), "")
-        if unshown := next((option for option in offered if option not in text), ""):
+        options = [option.path if isinstance(option, Image) else option for option in choices.offered]
+        twice = next((option for option in options if options.count(option) > 1), "")
+        if unshown := next((option for option in map(_compared, choices.offered) if option not in text), ""):
             said = f"the question does not show the option {unshown[:60]!r}, which choices() offers; print all options"
             yield Failure(said, "draft()", example.id, world.longest)
         elif twice:

@@ -361,7 +361,7 @@ UnshownOption, OptionTwice = (
         answer=lambda self, row: 0,
         choices=lambda self, record, offered=offered: mt.Choices(offered, 0),
     )
-    for offered in (("colour", "mauve"), ("colour", "Colour"))
+    for offered in (("colour", "mauve"), ("colour", "colour"))
 )
 Generous, Harsh, Moody, AnyText, AnyColour = (
     wrong(metric=name) for name in ("generous", "harsh", "moody", "any-text", "any-colour")
