@@ -176,7 +176,8 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
             for path in example.prompt.images:
                 shown.setdefault(path, set()).add(example.id)
         begun -= 0.0 if cells else searched
-        cells.append(_cell(dataset, len(rows), length, examples, len(rejected), written, begun))
+        kept = len(rows) * (len(probed) - len(rejected)) // len(probed) if probed else len(rows)
+        cells.append(_cell(dataset, kept, length, examples, len(rejected), written, begun))
     files = _image_files(shown, len(probed), len(rows), dataset)
     size, seconds = _image_cost(dataset, sorted(shown))
     return DatasetForecast(

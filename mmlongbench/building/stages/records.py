@@ -222,7 +222,7 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[ContextDraft]:
     asked = (question.id for context in ([] if fault else contexts) for question in context.questions)
     if unknown := sorted({*asked} - {row.id for row in rows}):
         fault = f"the question {unknown[0]!r} belongs to no row"
-    if not fault and (some := next((context.id for context in contexts if context.one_of is not None), "")):
+    if not fault and (some := next((context.id for context in contexts if context.one_of), "")):
         fault = f"the context {some!r} has one_of, which is for questions that share no context; require its units"
     if fault:
         raise broken("builder", dataset.spec.builder, "contexts()", fault)

@@ -1,8 +1,8 @@
 """Scores answers about documents by the format of the gold answer (see `FORMATS`), with the benchmark's rules.
 
 For integers, the paper says exact match. The public code accepts a prediction if any number in it is the answer, and so
-does this module. If a gold answer does not fit its format, the public code fails; here the gold answer is compared as a
-String.
+does this module. If the answer of a foreign record does not fit its format, the public code fails; here it is compared
+as a String. A build refuses such an answer.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from math import isclose
 
-from mmlongbench.answers import normalised, without_quotes
+from mmlongbench.answers import is_not_answerable, normalised, without_quotes
 
 TOLERANCE = 0.01
 """The relative tolerance of a Float."""
@@ -45,16 +45,24 @@ def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
     >>> doc_qa("about 4 or 5", "5", "Integer"), doc_qa("0.21", "21%", "Float"), doc_qa("red", '["red", "3"]', "List")
     (1.0, 1.0, 0.5)
     """
-    text = answer if isinstance(answer, str) else str(answer)
+    text = _answer_text(answer)
     try:
         return _SCORES[answer_format](text, prediction)
     except (ValueError, OverflowError):  # the gold answer is no number, or no list
         return _string(text, prediction)
 
 
+def _answer_text(answer: object) -> str:
+    if isinstance(answer, list):  # a List is JSON
+        return json.dumps(answer, ensure_ascii=False)
+    return answer if isinstance(answer, str) else str(answer)
+
+
 def format_fault(answer: object, answer_format: str) -> str:
     """Return why an answer is compared as a text, although its format is another; empty if it is not."""
-    text = answer if isinstance(answer, str) else str(answer)
+    text = _answer_text(answer)
+    if is_not_answerable(text):  # compared as a text, in every format
+        return ""
     try:
         _SCORES[answer_format](text, text)
     except ValueError:
