@@ -383,7 +383,7 @@ def _with_estimated_prices(
         allowed = min(_price_that_fills(points, budget.room), least_over - 1)
     # Prices can be a few tokens too high, and a large unit more may then fit.
     allowed = min(allowed + TOO_HIGH, least_over - 1)
-    while not best.ran_dry and fullest < budget.room - budget.length // 200:
+    for _ in range(RECOUNTS if not best.ran_dry and fullest < budget.room - budget.length // 200 else 0):
         try:
             packed = pack(draft, budget, pricer, budget.room - allowed)
         except (DoesNotFitError, Rejected):

@@ -125,7 +125,7 @@ def test_every_line_about_sources_and_draws_runs(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/photograph", tmp_path / "task")
     task = tmp_path / "task/photograph.py"
     lines = LINE.findall(PAGE)
-    assert len(lines) == 13
+    assert len(lines) == 14
     text = task.read_text("utf-8").replace('metric = "sub_em"', 'metric = "sub_em"\n    page_texts = True')
     task.write_text(text.replace("\n    def draft(", ANY_SOURCES.format(lines=lines)), "utf-8")
     options = ["--limit", "1", "--lengths", "2K", "--workers", "1"]
