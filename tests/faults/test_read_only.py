@@ -46,7 +46,8 @@ def copied(sample: Callable[[str], Sources], folder: Path, source: Path) -> list
                 corpus = folder / "corpus"
             given["corpus"] = str(corpus)
         source_paths = {name: str(path) for name, path in places.items()}
-        datasets.append({**given, "source": source_paths, "licence": "none", "sample": {"n": 1}})
+        n = 60 if "many_shot" in spec["builder"] else 1  # at 8K, only the questions of some labels are asked
+        datasets.append({**given, "source": source_paths, "licence": "none", "sample": {"n": n}})
     return datasets
 
 
