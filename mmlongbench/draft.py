@@ -184,6 +184,7 @@ class Rendering:
     """Turns a unit of the draft into the unit that is shown, with the same id and place."""
 
 
+# No dataclass: `help()` of one lists each field thrice, and this class is what authors read.
 class Draft:
     """What the contexts of a row are made of. Most need the first four fields."""
 

@@ -209,7 +209,7 @@ _PAGE_SIDE, _CELL = 192, 12
 _OTHER, _SAME, _MOST = 0.9, 0.98, 0.5
 """Two pages of one layout have other words if a cell correlates less than 0.9, and more than half of them at least
 0.98. Of tables that differ in their numbers alone, none is a copy by this rule; of copies (JPEG of quality 15, a third
-of the size, brighter, cropped by 1 %), 98 % are, since a copy differs everywhere or nowhere (measured on 80 pages)."""
+of the size, brighter, cropped by 1 %), at least 98 % are, since a copy differs everywhere or nowhere (80 pages)."""
 _INKED = 10.0
 """The smallest deviation, in levels of 255, of a cell that tells two pages apart; both must have as much."""
 _TELLING = 5.0

@@ -92,8 +92,7 @@ _PLACES: Mapping[str, tuple[Callable[[PackedExample], str], str, str]] = {
 
 def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
     """Yield places where free answers stand, although they should not, more often than chance explains; and notes on
-    other such answers, and on those that no unit has. Chance is how often the answers of the other questions stand
-    there.
+    other such answers. Chance is how often the answers of the other questions stand there.
     """
     asked = [(example, answers) for example, answers, is_free in _answered(world) if is_free and answers]
     places = dict(_PLACES)
@@ -123,20 +122,6 @@ def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
             yield Failure(f"{said}; {todo}", method, row, world.longest)
         else:
             yield f"the answer of {len(hits)} of {len(asked)} questions stands in {place}"
-    quoted = [each for each in asked if _is_quoted(world, each[0])]
-    contexts = ("\n".join(unit.text for unit in example.units) for example, _ in quoted)
-    there = [any(contains(text, each) for each in own) for text, (_, own) in zip(contexts, quoted, strict=True)]
-    if nowhere := there.count(False):
-        yield f"the answer of {nowhere} of {len(quoted)} questions stands nowhere in the context"
-
-
-def _is_quoted(world: World, example: PackedExample) -> bool:
-    """Return whether the answer is usually a part of the context, which is text alone."""
-    metric, builder = world.dataset.plan.bound.task.metric, world.dataset.builder
-    if example.prompt.images or builder.spec.is_answer_of_context:
-        return False
-    is_text = metric == "doc_qa" and builder.answer_format(world.record(example)) == "String"
-    return metric == "sub_em" or is_text
 
 
 def _stands(answer: str, text: str, base: str) -> bool:
@@ -208,6 +193,25 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         raise Skipped("records name neither evidence nor needles that are texts")
 
 
+def answers_stand_in_the_context(world: World) -> Iterator[Outcome]:
+    """Yield a note on the questions about texts alone whose answer stands in none of them, though their metric looks
+    for its words.
+    """
+    metric, builder = world.dataset.plan.bound.task.metric, world.dataset.builder
+    asked = nowhere = 0
+    for example, answers, is_free in () if builder.spec.is_answer_of_context else _answered(world):
+        is_worded = metric == "sub_em" or metric == "doc_qa" and builder.answer_format(world.record(example)) == "String"
+        if not is_free or not answers or example.prompt.images or not is_worded:
+            continue
+        asked += 1
+        context = "\n".join(unit.text for unit in example.units)
+        nowhere += not any(contains(context, answer) for answer in answers)
+    if not asked:
+        raise Skipped("no answer is usually a part of a text")
+    if nowhere:
+        yield f"the answer of {nowhere} of {asked} questions stands nowhere in the context"
+
+
 def options_are_shown(world: World) -> Iterator[Outcome]:
     """Yield every example that offers an option twice, or one that neither its question nor its instruction shows. Yes
     and no need not be shown; labels stand in exemplars.
@@ -241,39 +245,35 @@ def _compared(part: Part) -> str:
 
 def example_to_read(world: World) -> Iterator[tuple[str, str]]:
     """Yield the parts of `CheckedDataset.example`, each with its name."""
-    if example := next((example for _, example in world.every_example()), None):
-        called = "question_of(), choices(), needles() or evidence()"
-        with calling("builder", world.dataset.spec.builder, called, world.row(example)):
-            yield from _to_read(world, example)
-
-
-def _to_read(world: World, example: PackedExample) -> Iterator[tuple[str, str]]:
+    if (example := next((example for _, example in world.every_example()), None)) is None:
+        return
     builder, record, row = world.dataset.builder, world.record(example), world.row(example)
-    question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
-    needles = builder.needles(record)
-    right = choices.offered[choices.right] if choices else ""
-    answer = right.path if isinstance(right, Image) else right or world.answer_of(example)
-    answer = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
-    yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))
-    yield "question", _one_line(question or _question(example))
-    yield "answer", _one_line(answer)
-    units = [unit for host in example.units for unit in (host, *host.needles)]
-    golds = [unit for unit in units if unit.role in NEEDLES]
-    if world.is_shared:
-        items = [{"unit": unit.id, "role": unit.role} for unit in example.units]
-        own = answering([unit.parts for unit in example.units], needles or (), items, row.id)
-        golds = [example.units[number] for number in sorted(own)]
-    if evidence and evidence.pages:
-        pages = ", ".join(f"{page + 1}" for page in evidence.pages)
-        yield "evidence", f"page {pages} of {evidence.document}, counted from 1"
-    elif builder.spec.is_answer_of_context or not golds:
-        yield "made from", f"the {len(example.units)} units that are shown"
-    images = world.dataset.sources.images if world.dataset.sources.has_images else None
-    for unit in golds[:_MOST_READ]:
-        names = [(images and images.origin(path)) or path for path in unit.images]
-        texts = (part for part in unit.parts if isinstance(part, str))
-        role = unit.role if unit.role in NEEDLES else "gold"
-        yield unit.label or role, _one_line(" ".join((*texts, *names)), answer)
+    with calling("builder", world.dataset.spec.builder, "question_of(), choices(), needles() or evidence()", row):
+        question, choices, evidence = builder.question_of(record), builder.choices(record), builder.evidence(record)
+        needles = builder.needles(record)
+        right = choices.offered[choices.right] if choices else ""
+        answer = right.path if isinstance(right, Image) else right or world.answer_of(example)
+        answer = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
+        yield "row", ", ".join(filter(None, (repr(row.id), world.place(row.id))))
+        yield "question", _one_line(question or _question(example))
+        yield "answer", _one_line(answer)
+        units = [unit for host in example.units for unit in (host, *host.needles)]
+        golds = [unit for unit in units if unit.role in NEEDLES]
+        if world.is_shared:
+            items = [{"unit": unit.id, "role": unit.role} for unit in example.units]
+            own = answering([unit.parts for unit in example.units], needles or (), items, row.id)
+            golds = [example.units[number] for number in sorted(own)]
+        if evidence and evidence.pages:
+            pages = ", ".join(f"{page + 1}" for page in evidence.pages)
+            yield "evidence", f"page {pages} of {evidence.document}, counted from 1"
+        elif builder.spec.is_answer_of_context or not golds:
+            yield "made from", f"the {len(example.units)} units that are shown"
+        images = world.dataset.sources.images if world.dataset.sources.has_images else None
+        for unit in golds[:_MOST_READ]:
+            names = [(images and images.origin(path)) or path for path in unit.images]
+            texts = (part for part in unit.parts if isinstance(part, str))
+            role = unit.role if unit.role in NEEDLES else "gold"
+            yield unit.label or role, _one_line(" ".join((*texts, *names)), answer)
 
 
 def _one_line(text: str, around: str = "") -> str:

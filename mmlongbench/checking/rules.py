@@ -607,6 +607,7 @@ RULES: Mapping[str, Find] = {
     "no negative holds an answer": answers.no_negative_holds_an_answer,
     "nothing gives the answer away": answers.nothing_gives_the_answer_away,
     "evidence is in the context": answers.evidence_is_shown,
+    "answers stand in their contexts": answers.answers_stand_in_the_context,
     "options differ, and the question shows them": answers.options_are_shown,
     "variants fit their lengths": variants_fit,
     "paired datasets have the same contexts": pairs_show_the_same,
