@@ -200,7 +200,9 @@ def answers_stand_in_the_context(world: World) -> Iterator[Outcome]:
     metric, builder = world.dataset.plan.bound.task.metric, world.dataset.builder
     asked = nowhere = 0
     for example, answers, is_free in () if builder.spec.is_answer_of_context else _answered(world):
-        is_worded = metric == "sub_em" or metric == "doc_qa" and builder.answer_format(world.record(example)) == "String"
+        is_worded = metric == "sub_em" or (
+            metric == "doc_qa" and builder.answer_format(world.record(example)) == "String"
+        )
         if not is_free or not answers or example.prompt.images or not is_worded:
             continue
         asked += 1
