@@ -62,9 +62,9 @@ def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
         negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
         held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
         if found := next(held, None):
-            said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
+            message = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
             todo = "leave such a unit out, or give it the role own"
-            yield Failure(f"{said}; {todo}", "draft()", example.id, world.longest)
+            yield Failure(f"{message}; {todo}", "draft()", example.id, world.longest)
 
 
 def _question(example: PackedExample) -> str:
@@ -118,8 +118,10 @@ def nothing_gives_the_answer_away(world: World) -> Iterator[Outcome]:
         first = next((hit for hit in hits if len(hit[1].split()) >= _SENTENCE), None)
         if first or _reached(len(hits), len(asked), (strange + 1) / (tried + 2)) < _RARE:
             row, answer = first or hits[0]
-            said = f"the answer {answer[:60]!r} stands in {place}, as do those of {len(hits)} of {len(asked)} questions"
-            yield Failure(f"{said}; {todo}", method, row, world.longest)
+            message = (
+                f"the answer {answer[:60]!r} stands in {place}, as do those of {len(hits)} of {len(asked)} questions"
+            )
+            yield Failure(f"{message}; {todo}", method, row, world.longest)
         else:
             yield f"the answer of {len(hits)} of {len(asked)} questions stands in {place}"
 
@@ -141,21 +143,21 @@ def _unshown(evidence: Evidence, example: PackedExample) -> str:
     """Return which page of the evidence a context does not show, or which pages are gold in the draft alone."""
     named = sorted(set(evidence.pages) & set(evidence.shown))
     if evidence.pages and not named:
-        said = f"page {evidence.pages[0]} of {evidence.document!r} holds the answer, and is not among those shown"
-        return f"{said}{_TODO}"
+        message = f"page {evidence.pages[0]} of {evidence.document!r} holds the answer, and is not among those shown"
+        return f"{message}{_TODO}"
     for page in evidence.shown:
         image, text = evidence.images.get(page), evidence.texts.get(page, "")
         if not image and not text:
-            said = f"page {page} of {evidence.document!r} is said to be shown, and `images` has no path of it"
-            return f"{said}; evidence() gives the path of each page, by its number (or its text in `texts`)"
+            message = f"page {page} of {evidence.document!r} is said to be shown, and `images` has no path of it"
+            return f"{message}; evidence() gives the path of each page, by its number (or its text in `texts`)"
         if image not in example.prompt.images and not (text and text in example.prompt.text):
             return f"the prompt does not show page {page} of {evidence.document!r}, which is said to be shown{_TODO}"
     golds = {path for unit in example.units if unit.role in NEEDLES for path in unit.images}
     paths = {evidence.images[page] for page in named if page in evidence.images}  # blank pages may be one image
     drafted = sorted(page for page in evidence.shown if evidence.images.get(page) in golds)
     if named and drafted and {evidence.images[page] for page in drafted} != paths:
-        said = f"the shown pages of {evidence.document!r} that hold the answer are {named} in evidence(), from 0"
-        return f"{said}, and the gold units of the draft are the pages {drafted}; one of the two is wrong"
+        message = f"the shown pages of {evidence.document!r} that hold the answer are {named} in evidence(), from 0"
+        return f"{message}, and the gold units of the draft are the pages {drafted}; one of the two is wrong"
     return ""
 
 
@@ -169,16 +171,18 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         record, gold = world.record(example), example.units
         with calling("builder", name, "evidence() or needles()", world.row(example)):
             evidence, needles = builder.evidence(record), builder.needles(record)
-            said = _unshown(evidence, example) if evidence is not None else ""
-        if said:
-            yield Failure(said, "evidence()", example.id, world.longest)
+            message = _unshown(evidence, example) if evidence is not None else ""
+        if message:
+            yield Failure(message, "evidence()", example.id, world.longest)
         parts = (part for needle in needles or () for part in (needle if isinstance(needle, tuple) else (needle,)))
         given = " ".join(part for part in parts if isinstance(part, str))
         text = " ".join(unit.text for unit in gold if unit.role in NEEDLES)
         for answer in answers if given else ():
             if contains(text, answer) and not contains(given, answer):
-                said = f"the answer {answer[:60]!r} stands in a needle, and not in what it returns; return whole texts"
-                yield Failure(said, "needles()", example.id, world.longest)
+                message = (
+                    f"the answer {answer[:60]!r} stands in a needle, and not in what it returns; return whole texts"
+                )
+                yield Failure(message, "needles()", example.id, world.longest)
         is_named |= evidence is not None or bool(needles)
         has_evidence |= evidence is not None or bool(given)
     for length, example in () if is_named or builder.spec.is_answer_of_context else world.every_example():
@@ -186,8 +190,10 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         is_shown = any(unit.id == row.id for unit in example.units)
         is_lacking = world.is_shared and not is_shown
         if is_lacking and any(unit.id == row.id for unit in world.units(world.draft(row), length, row)):
-            said = f"the unit {row.id!r} of the row that is asked about is in the take order, and this context lacks it"
-            yield Failure(f"{said}; require the units of the rows that are asked about", "draft()", row.id, length)
+            message = (
+                f"the unit {row.id!r} of the row that is asked about is in the take order, and this context lacks it"
+            )
+            yield Failure(f"{message}; require the units of the rows that are asked about", "draft()", row.id, length)
         has_evidence |= is_shown
     if not has_evidence:
         raise Skipped("records name neither evidence nor needles that are texts")
@@ -232,11 +238,13 @@ def options_are_shown(world: World) -> Iterator[Outcome]:
         options = [option.path if isinstance(option, Image) else option for option in choices.offered]
         twice = next((option for option in options if options.count(option) > 1), "")
         if unshown := next((option for option in map(_compared, choices.offered) if option not in text), ""):
-            said = f"the question does not show the option {unshown[:60]!r}, which choices() offers; print all options"
-            yield Failure(said, "draft()", example.id, world.longest)
+            message = (
+                f"the question does not show the option {unshown[:60]!r}, which choices() offers; print all options"
+            )
+            yield Failure(message, "draft()", example.id, world.longest)
         elif twice:
-            said = f"the option {twice[:60]!r} is offered twice; correct the row, or leave it out"
-            yield Failure(said, "choices()", example.id, world.longest)
+            message = f"the option {twice[:60]!r} is offered twice; correct the row, or leave it out"
+            yield Failure(message, "choices()", example.id, world.longest)
     if not has_options:
         raise Skipped("no question offers options")
 
@@ -324,14 +332,14 @@ def answers_score_full(world: World) -> Iterator[Outcome]:
     for example, _, asked, answer in asked_of:
         with calling("metric", metric.name, "score()", about=f"the answer {asked.answer!r:.60}"):
             full, empty = metric.score(replace(asked, prediction=answer)), plain.score(asked)
-        said = ""
+        message = ""
         if full.score is None or full.score < _FULL:
             found = full.failure if full.score is None else f"{full.score:.3f}"
-            said = f"metric {metric.name!r}: expected score 1 for the answer {asked.answer!r:.60}, found {found}"
+            message = f"metric {metric.name!r}: expected score 1 for the answer {asked.answer!r:.60}, found {found}"
         elif empty.score is not None and empty.score >= _FULL:
-            said = f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.answer!r:.60}"
-        if said:
-            yield Failure(said, "record()", example.id, world.longest)
+            message = f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.answer!r:.60}"
+        if message:
+            yield Failure(message, "record()", example.id, world.longest)
 
 
 def wrong_answers_do_not_score_full(world: World) -> Iterator[Outcome]:
@@ -365,5 +373,5 @@ def wrong_answers_do_not_score_full(world: World) -> Iterator[Outcome]:
     for what, found in hits.items():
         # some questions may have the same answer in other words
         if len({id for id, _ in found}) * 2 > len(first):
-            said = f"metric {metric.name!r} gives {what} the full score"
-            yield said if is_ours else Failure(f"{said}: {found[0][1]}", "score()", found[0][0], world.longest)
+            message = f"metric {metric.name!r} gives {what} the full score"
+            yield message if is_ours else Failure(f"{message}: {found[0][1]}", "score()", found[0][0], world.longest)

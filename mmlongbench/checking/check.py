@@ -175,10 +175,10 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
         return
 
     def wrong_ids() -> Iterator[Outcome]:
-        said = "another row of the source has the same id; give each row an id of its own"
+        message = "another row of the source has the same id; give each row an id of its own"
         for line in build_dir.read(questions_shard(name), QUESTIONS):
             if isinstance(line, Reject) and line.fault.reason == "duplicate-id":
-                yield Failure(said, "row()", line.id)
+                yield Failure(message, "row()", line.id)
         ids = [row.id for row in session.dataset(name).sources.rows]
         yield from ids_stay(spec.reader, plan.sources, ids, dataset.folder / "shorter")
 
@@ -202,10 +202,10 @@ def _not_kept(session: Session, name: str) -> Iterator[Outcome]:
         if counts.rejected:
             yield f"rows were rejected: {listed(counts.rejected)}"
         return
-    said = listed({**counts.rejected, **counts.skipped}) or "nothing was read"
-    said = f"none of {counts.read} rows is kept ({said})"
+    message = listed({**counts.rejected, **counts.skipped}) or "nothing was read"
+    message = f"none of {counts.read} rows is kept ({message})"
     first = next((line for line in lines if isinstance(line, Reject)), None)
-    yield Failure(f"{said}; the first: {first.fault}", row=first.id) if first else Failure(said)
+    yield Failure(f"{message}; the first: {first.fault}", row=first.id) if first else Failure(message)
 
 
 def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:

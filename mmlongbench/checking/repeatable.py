@@ -38,12 +38,12 @@ def rows_are_the_same_twice(bound: Bound, sources: SourcePaths) -> Iterator[Outc
     for number, (row, other) in enumerate(zip_longest(*readings), 1):
         if row == other:
             continue
-        said = against(row, other) if row and other else "it is there only once"
+        message = against(row, other) if row and other else "it is there only once"
         if isinstance(row, Row) and isinstance(other, Row):
             before, after = row.model_dump(), other.model_dump()
             name = next((name for name in before if before[name] != after.get(name)), "")
-            said = f"field {name!r} is {against(before.get(name), after.get(name))}"
-        yield Failure(f"row {number} differs when the source is read again: {said}", "row()")
+            message = f"field {name!r} is {against(before.get(name), after.get(name))}"
+        yield Failure(f"row {number} differs when the source is read again: {message}", "row()")
         return
 
 
@@ -66,8 +66,8 @@ def ids_stay(reader: str, sources: SourcePaths, ids: Sequence[str], folder: Path
             after = _ids(reader, {**sources, name: path})
         moved = ((before[row], id) for row, id in after.items() if before.get(row, id) != id)
         if found := next(moved, None):
-            said = f"without the first row of {path.name}, the row has the id {found[1]!r}"
-            yield Failure(f"{said}; use an id of the source, or a hash of the row's fields", "raw_rows()", found[0])
+            message = f"without the first row of {path.name}, the row has the id {found[1]!r}"
+            yield Failure(f"{message}; use an id of the source, or a hash of the row's fields", "raw_rows()", found[0])
             return
 
 
@@ -133,18 +133,18 @@ def drafts_are_pure(world: World) -> Iterator[Outcome]:
     again = {draft.id: (draft, units) for _, draft, units in reversed(_drafted(world, is_reversed=True))}
     for row, draft, units in drafted:
         if draft.id not in again:
-            said = f"a second call returns a different draft: context {draft.id!r} is not made again"
+            message = f"a second call returns a different draft: context {draft.id!r} is not made again"
         elif fault := _difference(draft, again[draft.id][0]) or _units_difference(units, again[draft.id][1]):
-            said = f"a second call returns a different draft: {fault}"
+            message = f"a second call returns a different draft: {fault}"
         elif fault := _units_difference(units, world.units(draft, shortest, row)):
-            said = f"iterated again, its take order gives other units: {fault}"
+            message = f"iterated again, its take order gives other units: {fault}"
         elif draft.take_order.groups(shortest) is None and (
             fault := _units_difference(units, world.units(draft, longest, row))
         ):
-            said = f"the units of its take order depend on the length: {fault}"
+            message = f"the units of its take order depend on the length: {fault}"
         else:
             continue
-        yield Failure(said, "contexts()" if world.is_shared else "draft()", row.id if row else "")
+        yield Failure(message, "contexts()" if world.is_shared else "draft()", row.id if row else "")
 
 
 def _drafted(world: World, *, is_reversed: bool = False) -> list[tuple[Row | None, ContextDraft, list[Unit]]]:

@@ -98,9 +98,9 @@ def every_row_is_drafted(world: World) -> Iterator[Outcome]:
         yield from ambiguous
     for row, twin in twins[:_TWINS]:
         if not dataset.builder.spec.is_answer_of_context and _asks_the_same(world, row, twin):
-            said = f"row {row.id!r} has all the same fields, the same question and the same answer; leave one out"
+            message = f"row {row.id!r} has all the same fields, the same question and the same answer; leave one out"
             is_ours = plugin_code("reader", dataset.spec.reader).distribution == ENGINE
-            yield f"{twin.id!r}: {said}" if is_ours else Failure(said, row=twin.id)
+            yield f"{twin.id!r}: {message}" if is_ours else Failure(message, row=twin.id)
 
 
 def _ambiguity(row: Row, draft: ContextDraft, units: Sequence[Unit], asked: dict[object, _Asked]) -> str:
@@ -118,8 +118,8 @@ def _ambiguity(row: Row, draft: ContextDraft, units: Sequence[Unit], asked: dict
     shown = {unit.parts for unit in units if not unit.excluded}
     if not shown.issuperset(others):
         return ""
-    said = f"row {id!r} has the same question and the answer {other!r:.60}, and the take order has what holds it"
-    return f"{said}; name in the question what it is about"
+    message = f"row {id!r} has the same question and the answer {other!r:.60}, and the take order has what holds it"
+    return f"{message}; name in the question what it is about"
 
 
 def _fault(draft: ContextDraft, units: Sequence[Unit], most: int) -> str:
@@ -132,8 +132,8 @@ def _fault(draft: ContextDraft, units: Sequence[Unit], most: int) -> str:
         return f"two units have the id {twice!r}; give each an id of its own, or leave one out"
     for unit in units:
         if unit.role in NEEDLES and not unit.excluded and unit.id not in enough:
-            said = f"the {unit.role} unit {unit.id!r} is in the take order, so a short context does not show it"
-            return f"{said}; require it, or name it in Draft.one_of if one of several is enough"
+            message = f"the {unit.role} unit {unit.id!r} is in the take order, so a short context does not show it"
+            return f"{message}; require it, or name it in Draft.one_of if one of several is enough"
     for unit in (*draft.required, *units[:most]):
         if not unit.excluded and not unit.images and not unit.text.strip():
             return f"unit {unit.id!r} is empty; leave it out"
@@ -167,9 +167,9 @@ def examples_are_packed(world: World) -> Iterator[Outcome]:
             else:
                 yield failure
         if not packed and length in world.wanted and (rejects or world.is_shared):
-            said = f"no question fits {format_length(length)}"
+            message = f"no question fits {format_length(length)}"
             first = rejects[0] if rejects else Failure("")
-            yield Failure(f"{said}; the first: {first.detail}" if rejects else said, row=first.row, length=length)
+            yield Failure(f"{message}; the first: {first.detail}" if rejects else message, row=first.row, length=length)
 
 
 def contexts_are_full(world: World) -> Iterator[Outcome]:
@@ -180,9 +180,9 @@ def contexts_are_full(world: World) -> Iterator[Outcome]:
             missing = (
                 f"about {example.missing:,} units of mean size are missing" if example.missing else "all are shown"
             )
-            said = f"the units run out where the context is {_fill(example, length):.2f} full: {missing}"
+            message = f"the units run out where the context is {_fill(example, length):.2f} full: {missing}"
             todo = f"add sources, or take {format_length(length)} out of `lengths`"
-            yield Failure(f"{said}; {todo}", "draft()", example.id, length)
+            yield Failure(f"{message}; {todo}", "draft()", example.id, length)
         if dry and world.dataset.spec.source == SAMPLE:
             count = len(world.examples(length))
             yield f"units of the sample run out in {len(dry)} of {count} examples at {format_length(length)}"
@@ -201,8 +201,8 @@ def texts_are_there_once(world: World) -> Iterator[Outcome]:
                 continue
             first = known.setdefault(unit.text, unit)
             if first is not unit and "own" not in (first.role, unit.role):
-                said = f"units {first.id!r} and {unit.id!r} have the same text {unit.text[:40]!r}"
-                yield Failure(f"{said}; leave one out", "draft()", examples[0].id, world.longest)
+                message = f"units {first.id!r} and {unit.id!r} have the same text {unit.text[:40]!r}"
+                yield Failure(f"{message}; leave one out", "draft()", examples[0].id, world.longest)
 
 
 def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
@@ -228,8 +228,8 @@ def nothing_before_a_unit_tells_gold(world: World) -> Iterator[Outcome]:
         tells = sorted(set.intersection(*map(before, these)).difference(*map(before, those), asked))
         if tells:
             is_form = " (0: any number, a: any word)" if before is _form else ""
-            said = f"{tells[0]!r}{is_form} stands before {which} in all contexts, and before no other unit"
-            yield Failure(f"{said}; give all units the same kind of head", "draft()")
+            message = f"{tells[0]!r}{is_form} stands before {which} in all contexts, and before no other unit"
+            yield Failure(f"{message}; give all units the same kind of head", "draft()")
             return
 
 
@@ -262,8 +262,8 @@ def padding_is_of_other_things(world: World) -> Iterator[Outcome]:
         raise Skipped("no needles of a question are from one folder, or of one group")
     elif len(held) * 2 > len(folders):
         thing, (row, unit) = next(iter(held.items()))
-        said = f"all needles are from {thing!r}, and so is padding such as {unit!r}; does the question mean it, too?"
-        yield Failure(f"{said} Leave it out, or give it the role own or negative", "draft()", row, world.longest)
+        message = f"all needles are from {thing!r}, and so is padding such as {unit!r}; does the question mean it, too?"
+        yield Failure(f"{message} Leave it out, or give it the role own or negative", "draft()", row, world.longest)
 
 
 def _thing(world: World, unit: Unit) -> str:
@@ -283,8 +283,10 @@ def what_is_said_follows_the_context(world: World) -> Iterator[Outcome]:
     # where the first needle of the draft stands among all needles
     places = {sum(each.achieved < example.needles[0].achieved for each in example.needles) for example in worded}
     if len(worded) >= 2 * _CONTEXTS and len(texts) == 1 and len(places) > 1:
-        said = f"Wording.choose takes {texts.pop()!r} in all {len(worded)} examples, while needles change their places"
-        yield Failure(f"{said}; it has to look at the units that it is given", "draft()", worded[0].id)
+        message = (
+            f"Wording.choose takes {texts.pop()!r} in all {len(worded)} examples, while needles change their places"
+        )
+        yield Failure(f"{message}; it has to look at the units that it is given", "draft()", worded[0].id)
     for (length, one), (_, other) in pairwise(examples):
         depths, moved = ([needle.achieved for needle in example.needles] for example in (one, other))
         if one.id != other.id or depths == moved:
@@ -296,8 +298,8 @@ def what_is_said_follows_the_context(world: World) -> Iterator[Outcome]:
             value = record[key]
             is_depth = isinstance(value, float) and 0 <= value <= 1 and round(value, 2) not in stayed
             if is_depth and again.get(key) == value:
-                said = f"{key!r} is {value!r} at two placements, and the needles move; leave it out"
-                yield Failure(f"{said}: the engine adds depth_achieved", "record()", one.id, length)
+                message = f"{key!r} is {value!r} at two placements, and the needles move; leave it out"
+                yield Failure(f"{message}: the engine adds depth_achieved", "record()", one.id, length)
                 return
 
 
@@ -320,8 +322,8 @@ def _constant_answers(world: World, examples: Sequence[PackedExample]) -> Iterat
                     return
             except Exception:  # noqa: BLE001  (a part of a context may have no answer)
                 return
-    said = "it returns the same for a half of each context, for one unit and for none"
-    yield Failure(f"{said}; compute it from example.units", "answer()", examples[0].id)
+    message = "it returns the same for a half of each context, for one unit and for none"
+    yield Failure(f"{message}; compute it from example.units", "answer()", examples[0].id)
 
 
 _SLOT = re.compile(r"\{[A-Za-z_][^{}\n]{0,60}\}|\{\}")
@@ -336,12 +338,12 @@ def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
     for length, example in world.every_example():
         counted, expected = world.dataset.pricer.whole(example.prompt), example.count
         if counted != expected:
-            said = f"expected {expected.text} text and {expected.image} image tokens"
+            message = f"expected {expected.text} text and {expected.image} image tokens"
             found = f"{counted.text} and {counted.image} in a recount"
-            yield Failure(f"{said}, found {found}", "draft()", example.id, length)
+            yield Failure(f"{message}, found {found}", "draft()", example.id, length)
         elif (over := counted.total + example.reserve - length) > 0:
-            said = f"{counted.total} tokens and a reserve of {example.reserve} are {over} over the length"
-            yield Failure(said, "draft()", example.id, length)
+            message = f"{counted.total} tokens and a reserve of {example.reserve} are {over} over the length"
+            yield Failure(message, "draft()", example.id, length)
 
 
 def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
@@ -359,8 +361,8 @@ def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
             images = {unit.body: unit.id for unit in draft.required if isinstance(unit.body, Image)}
             for unit in world.units(draft, length, row):
                 if unit.body in images and not unit.excluded and unit.id != images[unit.body]:
-                    said = f"shows the image of the required unit {images[unit.body]!r} again; leave it out"
-                    yield Failure(f"unit {unit.id!r} of the take order {said}", "draft()", row.id)
+                    message = f"shows the image of the required unit {images[unit.body]!r} again; leave it out"
+                    yield Failure(f"unit {unit.id!r} of the take order {message}", "draft()", row.id)
 
 
 def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failure]:
@@ -374,8 +376,8 @@ def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failu
     for body, declared in Counter(golds).items():
         shown = example.prompt.text.count(body) if len(body.split()) >= _SENTENCE else declared
         if shown != declared:
-            said = f"the text {body[:40]!r} of a gold unit is declared {declared} time{'s' * (declared > 1)}"
-            yield Failure(f"{said}, and the prompt shows it {shown} times", "draft()", example.id)
+            message = f"the text {body[:40]!r} of a gold unit is declared {declared} time{'s' * (declared > 1)}"
+            yield Failure(f"{message}, and the prompt shows it {shown} times", "draft()", example.id)
 
 
 def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
@@ -444,8 +446,8 @@ def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
     asked = [(length, {example.id for example in world.examples(length)}) for length in world.lengths]
     for (short, shorter), (long, longer) in pairwise(asked):
         if gone := sorted(shorter - longer - world.refused(long)):
-            said = f"a context of {format_length(short)} is asked {gone[0]!r}, and none of {format_length(long)} is"
-            yield Failure(said, "contexts()", gone[0], long)
+            message = f"a context of {format_length(short)} is asked {gone[0]!r}, and none of {format_length(long)} is"
+            yield Failure(message, "contexts()", gone[0], long)
 
 
 def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
@@ -473,8 +475,8 @@ def variants_fit(world: World) -> Iterator[Outcome]:
             total = world.dataset.pricer.whole(prompt).total
             growth = max(growth, total - example.count.total)
             if total + example.reserve > length:
-                said = f"{total:,} tokens and a reserve of {example.reserve} are over the length"
-                over.append(Failure(said, f"render_variant({variant!r})", example.id, length))
+                message = f"{total:,} tokens and a reserve of {example.reserve} are over the length"
+                over.append(Failure(message, f"render_variant({variant!r})", example.id, length))
             bare |= set() if all(shows(prompt.parts, needle) for needle in needles) else {variant}
     yield from (f"{variant!r} is without its needles" for variant in sorted(bare))
     todo = f"set `variant_reserve` to {growth}, the most that variants add here"
@@ -503,8 +505,8 @@ def pairs_show_the_same(world: World) -> Iterator[Outcome]:
             shown = [unit.id for unit in example.units]
             both = zip_longest(shown, paired.get((example.id, example.placement), shown))
             if other := next(((n, *ids) for n, ids in enumerate(both, 1) if ids[0] != ids[1]), None):
-                said = f"unit {other[0]} is {other[1]!r}, and {other[2]!r} in {pair.name!r}{todo}"
-                differing.append(Failure(said, "draft()", example.id, length))
+                message = f"unit {other[0]} is {other[1]!r}, and {other[2]!r} in {pair.name!r}{todo}"
+                differing.append(Failure(message, "draft()", example.id, length))
     if keys:
         yield from differing
     elif differing:
@@ -556,8 +558,8 @@ def an_audit_finds_nothing(world: World) -> Iterator[Outcome]:
     yield from world.look.failures
     if world.look.prompt:
         (id, length, ours), theirs = world.prompts[world.look.prompt[0]], world.look.prompt[1]
-        said = f"in other surroundings, the prompt is another one: {against(ours, theirs)}"
-        yield Failure(f"{said}; it may depend on its record alone", "prompt()", id, length)
+        message = f"in other surroundings, the prompt is another one: {against(ours, theirs)}"
+        yield Failure(f"{message}; it may depend on its record alone", "prompt()", id, length)
     for length in world.lengths:
         found = (
             small_reserve(each.prompt, each.reserve, world.dataset.plan.bound.counter)
@@ -579,8 +581,8 @@ def bytes_are_the_same(world: World) -> Iterator[Outcome]:
         id, length, what, theirs = world.look.packed
         ours = world.packed_texts.get((id, length, what))
         is_there = ours is not None and theirs is not None
-        said = f"is another one: {against(ours, theirs)}" if is_there else "is in one of the two processes only"
-        yield Failure(f"{where}: {what} {said}", "draft() or record()", id, length)
+        message = f"is another one: {against(ours, theirs)}" if is_there else "is in one of the two processes only"
+        yield Failure(f"{where}: {what} {message}", "draft() or record()", id, length)
 
 
 Find: TypeAlias = Callable[[World], Iterable[Outcome]]

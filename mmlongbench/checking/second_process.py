@@ -88,8 +88,8 @@ def look_again(releases: Sequence[BuiltRelease], folder: Path) -> list[SecondLoo
     if len(releases) > 1:
         return [look for release in releases for look in look_again([release], folder)]
     last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    said = f"the process that builds again ended with exit code {done.returncode}: {last}"
-    return [SecondLook(failures=(Failure(said),), build_error=said)]
+    message = f"the process that builds again ended with exit code {done.returncode}: {last}"
+    return [SecondLook(failures=(Failure(message),), build_error=message)]
 
 
 def rooted(built: BuiltRelease) -> BuiltRelease:
@@ -231,8 +231,8 @@ def _look(built: BuiltRelease) -> SecondLook:
             pairs = enumerate(zip(prompts(built.release, tasks), built.prompts, strict=False))
             other = next(((n, text) for n, ((_, _, text), digest) in pairs if digest_of(text) != digest), None)
         except PluginCallError as error:
-            said = f"in a new process, the prompt cannot be rebuilt from the record: {error.fault}"
-            failures.append(Failure(said, error.method, error.row))
+            message = f"in a new process, the prompt cannot be rebuilt from the record: {error.fault}"
+            failures.append(Failure(message, error.method, error.row))
         rows = rows_digest(bind(spec), built.sources)
         for audit in audit_files(Target((built.release,), tasks=tasks), _QUIET):
             for kind, count in audit.problems.items():
