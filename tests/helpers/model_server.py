@@ -120,7 +120,9 @@ class ModelServer(ThreadingHTTPServer):
         self.answered: Counter[str] = Counter()
         """Material of requests whose answer was sent whole, with status 200 and words."""
         self.under_way = 0
-        self.most_under_way = 0
+        self.waiting = 0
+        """Clients whose answer is not on its way: one that has it may ask again while `under_way` still counts it."""
+        self.most_waiting = 0
         self.abandoned = 0
         """Responses that a client did not wait for."""
         self.guard = threading.Lock()
@@ -158,7 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
         with server.guard:
             server.requests.append({**request, "path": self.path})
             server.under_way += 1
-            server.most_under_way = max(server.most_under_way, server.under_way)
+            server.waiting += 1
+            server.most_waiting = max(server.most_waiting, server.waiting)
             said = server.script(request)
         try:
             if said.hangs or server.stopped.wait(said.delay):
@@ -167,6 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if said.until:
                 said.until.wait(60)
+            with server.guard:
+                server.waiting -= 1
             self._say(said)
             if said.status == 200 and said.words:
                 with server.guard:

@@ -97,7 +97,7 @@ def test_no_more_calls_are_under_way_than_allowed() -> None:
         with ThreadPoolExecutor(12) as pool:
             assert len(list(pool.map(opened.ask, calls))) == 24
         assert len(server.requests) == 24
-        assert server.most_under_way <= 3
+        assert server.most_waiting <= 3
 
 
 def test_a_dry_run_counts_calls_makes_none_and_needs_no_library(
