@@ -208,10 +208,8 @@ _PAGE_SIDE, _CELL = 192, 12
 """The side of a page that is compared, and of its cells, in pixels."""
 _OTHER, _SAME, _MOST = 0.9, 0.98, 0.5
 """Two pages of one layout have other words if a cell correlates less than 0.9, and more than half of them at least
-0.98. Of tables that differ in their numbers alone, none is a copy by this rule; of copies (JPEG of quality 15, a third
-of the size, brighter, cropped by 1 %), at least 98 % are, since a copy differs everywhere or nowhere (80 pages)."""
-_INKED = 10.0
-"""The smallest deviation, in levels of 255, of a cell that tells two pages apart; both must have as much."""
+0.98. A copy (JPEG of quality 15, a third of the size, brighter, cropped by 1 %) differs everywhere or nowhere, and is
+rarely taken for other words (2 of 80 pages). Tables of which only few small cells differ may still be taken for one."""
 _TELLING = 5.0
 """The smallest deviation of brightness, in levels of 255, of a picture with a telling hash."""
 _BANDS = BITS + 1
@@ -262,7 +260,7 @@ def _have_other_words(one: bytes, other: bytes) -> bool:
     (ours, spread), (theirs, their_spread) = _cells(one), _cells(other)
     is_detailed = np.maximum(spread, their_spread) >= _TELLING
     # A mark of its own, such as a page number, stands on one of them alone: such a cell says nothing of the words.
-    is_inked = np.minimum(spread, their_spread)[is_detailed] >= _INKED
+    is_inked = np.minimum(spread, their_spread)[is_detailed] >= _TELLING
     # The noise of a blank cell is below one level.
     alike = ((ours * theirs).mean(axis=1) / np.maximum(spread, 1) / np.maximum(their_spread, 1))[is_detailed]
     return bool(is_inked.any()) and alike[is_inked].min() < _OTHER and bool((alike >= _SAME).mean() > _MOST)
