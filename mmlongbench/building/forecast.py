@@ -145,12 +145,13 @@ def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecas
     lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
     rejects = [line for line in lines if isinstance(line, Reject) and not line.fault.is_expected]
+    is_shared = isinstance(dataset.builder, SharedContextBuilder)  # a context needs all its questions
     # spread evenly over the source
-    probed = [rows[number * len(rows) // probe] for number in range(probe)] if len(rows) > probe else list(rows)
+    places = (number * len(rows) // probe for number in range(probe))
+    probed = list(rows) if is_shared or len(rows) <= probe else [rows[place] for place in places]
     begun = time.perf_counter()
-    is_shared = isinstance(dataset.builder, SharedContextBuilder)
     if plan.corpus:
-        dataset.negatives.add(search_for(session, name, rows if is_shared else probed))
+        dataset.negatives.add(search_for(session, name, probed))
     searched = time.perf_counter() - begun
     # the ids of the packed questions that show each image, by the path of the image
     shown: dict[str, set[str]] = {}

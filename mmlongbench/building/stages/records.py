@@ -213,7 +213,7 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[ContextDraft]:
     if not isinstance(builder, SharedContextBuilder):
         return []
     with calling("builder", dataset.spec.builder, "contexts()"):
-        contexts: list[ContextDraft] = list(builder.contexts(rows, dataset.sources))
+        contexts: list[ContextDraft] = list(builder.contexts(rows, dataset.sources)) if rows else []
         fault = next(filter(None, map(draft_fault, contexts)), "")
         if any(isinstance(context, Draft) for context in contexts):
             fault = (

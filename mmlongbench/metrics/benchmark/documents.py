@@ -45,22 +45,16 @@ def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
     >>> doc_qa("about 4 or 5", "5", "Integer"), doc_qa("0.21", "21%", "Float"), doc_qa("red", '["red", "3"]', "List")
     (1.0, 1.0, 0.5)
     """
-    text = _answer_text(answer)
+    text = answer if isinstance(answer, str) else str(answer)
     try:
         return _SCORES[answer_format](text, prediction)
     except (ValueError, OverflowError):  # the gold answer is no number, or no list
         return _string(text, prediction)
 
 
-def _answer_text(answer: object) -> str:
-    if isinstance(answer, list):  # a List is JSON
-        return json.dumps(answer, ensure_ascii=False)
-    return answer if isinstance(answer, str) else str(answer)
-
-
 def format_fault(answer: object, answer_format: str) -> str:
     """Return why an answer is compared as a text, although its format is another; empty if it is not."""
-    text = _answer_text(answer)
+    text = answer if isinstance(answer, str) else str(answer)
     if is_not_answerable(text):  # compared as a text, in every format
         return ""
     try:
