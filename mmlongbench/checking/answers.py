@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from mmlongbench.answers import is_not_answerable
 from mmlongbench.building.example_checks import JUDGED
 from mmlongbench.checking.findings import Failure, Outcome, Skipped
 from mmlongbench.checking.world import World
@@ -139,7 +140,7 @@ def _reached(hits: int, of: int, chance: float) -> float:
 _TODO = "; name pages of the context, from 0"
 
 
-def _unshown(evidence: Evidence, example: PackedExample) -> str:
+def _unshown(evidence: Evidence, example: PackedExample, answers: Sequence[str]) -> str:
     """Return which page of the evidence a context does not show, or which pages are gold in the draft alone."""
     named = sorted(set(evidence.pages) & set(evidence.shown))
     if evidence.pages and not named:
@@ -154,8 +155,9 @@ def _unshown(evidence: Evidence, example: PackedExample) -> str:
             return f"the prompt does not show page {page} of {evidence.document!r}, which is said to be shown{_TODO}"
     golds = {path for unit in example.units if unit.role in NEEDLES for path in unit.images}
     paths = {evidence.images[page] for page in named if page in evidence.images}  # blank pages may be one image
-    drafted = sorted(page for page in evidence.shown if evidence.images.get(page) in golds)
-    if named and drafted and {evidence.images[page] for page in drafted} != paths:
+    drafted = sorted(page for page, path in evidence.images.items() if path in golds)
+    is_answerable = named or not any(map(is_not_answerable, answers))  # otherwise gold is what comes near
+    if is_answerable and drafted and {evidence.images[page] for page in drafted} != paths:
         message = f"the shown pages of {evidence.document!r} that hold the answer are {named} in evidence(), from 0"
         return f"{message}, and the gold units of the draft are the pages {drafted}; one of the two is wrong"
     return ""
@@ -171,7 +173,7 @@ def evidence_is_shown(world: World) -> Iterator[Outcome]:
         record, gold = world.record(example), example.units
         with calling("builder", name, "evidence() or needles()", world.row(example)):
             evidence, needles = builder.evidence(record), builder.needles(record)
-            message = _unshown(evidence, example) if evidence is not None else ""
+            message = _unshown(evidence, example, answers) if evidence is not None else ""
         if message:
             yield Failure(message, "evidence()", example.id, world.longest)
         parts = (part for needle in needles or () for part in (needle if isinstance(needle, tuple) else (needle,)))
@@ -235,7 +237,7 @@ def options_are_shown(world: World) -> Iterator[Outcome]:
         if shows_pictures or any(unit.role == "exemplar" for unit in example.units):
             parts = example.prompt.parts
         text = " ".join(_compared(part) for part in parts)
-        options = [option.path if isinstance(option, Image) else option for option in choices.offered]
+        options = [option.path if isinstance(option, Image) else " ".join(option.split()) for option in choices.offered]
         twice = next((option for option in options if options.count(option) > 1), "")
         if unshown := next((option for option in map(_compared, choices.offered) if option not in text), ""):
             message = (
