@@ -258,6 +258,13 @@ def test_questions_share_a_context_in_one_file(tmp_path: Path, task: str) -> Non
         assert asked.tenths == asked.tenths[:3]  # the answer looks for the id of a unit
 
 
+def test_no_context_is_made_of_rows_that_are_all_rejected(tmp_path: Path) -> None:
+    write_rows(tmp_path / "books.jsonl", [{"id": f"b{n}", "title": f"Tale {n}", "shelf": f"S{n}"} for n in range(9)])
+    manifest = write_manifest(tmp_path, "NoneOf", {"rows": "books.jsonl"}, ("1K",))
+    ran = command("build", manifest, "--out", tmp_path / "out", "-q")
+    assert (ran.code, "no question was kept: 9 read, 9 rejected, most often 9 × not-shown" in ran.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("task", "said"),
     [

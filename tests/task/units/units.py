@@ -1,6 +1,7 @@
 """Small tasks, each for one thing that units may be."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import mmlongbench.task as mt
@@ -228,6 +229,14 @@ class Catalogue(mt.Task[Book], mt.advanced.SharedContextBuilder[Book]):
     def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
         """Return the catalogue with the question of one row."""
         return self.contexts([row], sources)[0]
+
+
+class NoneOf(Catalogue):
+    """No book is one of those that a context must show, so every row is rejected."""
+
+    def draft(self, row: Book, sources: mt.Sources, draws: mt.Draws) -> mt.advanced.ContextDraft:
+        """Return the catalogue with an empty `one_of`."""
+        return replace(super().draft(row, sources, draws), one_of=())
 
 
 class Careless(Catalogue):
